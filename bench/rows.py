@@ -1,0 +1,106 @@
+"""The numbers that simnode holds, each beside its bound. A group is one measurement that yields several rows."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import elf
+from bench import measure
+from bench.agent import AGENT_RSS
+from bench.wave import wave_times
+from tests.consumers import fetch
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number; it holds if `value` <= `bound`. `against` says what a ratio or difference is taken of."""
+
+    name: str
+    value: float
+    unit: str
+    bound: float
+    against: str = ""
+
+
+LOAD = ("--board", "h100", "--set", "load.pattern=wave", "--set", "load.max=90", "--set", "load.period_s=30")
+
+
+def library() -> Iterator[Row]:
+    """The file itself."""
+    path = measure.ROOT / "src" / "simnode" / "_native" / "libnvidia-ml.so"
+    yield Row("libnvidia-ml.so, size", path.stat().st_size / 1024, "KiB", 300)
+    yield Row("libnvidia-ml.so, breaches of its contract", len(elf.faults(path)), "", 0)
+
+
+def getters() -> Iterator[Row]:
+    """Constants on an idle node, gauges on a loaded one: nanoseconds per call and thread."""
+    program = measure.compiled("getters")
+    idle, loaded = _getters(measure.in_node(program)), _getters(measure.in_node(program, options=LOAD))
+    for name in ("temperature", "utilization", "memory", "handle"):
+        for threads in (1, 2):
+            yield Row(f"{name}, constant, {threads} thread(s)", idle[name, threads], "ns", 10)
+    for name in ("temperature", "utilization", "power"):
+        for threads in (1, 2):
+            gauge, coarse = loaded[name, threads], loaded["coarse", threads]
+            against = f"{gauge:.1f} ns, coarse clock {coarse:.1f} ns"
+            yield Row(f"{name}, gauge, {threads} thread(s), over the coarse clock", gauge - coarse, "ns", 8, against)
+            monotonic = loaded["monotonic", threads]
+            against = f"monotonic clock {monotonic:.1f} ns"
+            yield Row(f"{name}, gauge, {threads} thread(s), to the clock", gauge / monotonic, "x", 0.5, against)
+
+
+def _getters(text: str) -> dict[tuple[str, int], float]:
+    lines = (line.split() for line in text.splitlines())
+    return {(name, int(threads)): float(value) for name, threads, value in lines}
+
+
+def process() -> Iterator[Row]:
+    """A fresh process that uses NVML, over the same process without."""
+    monitor = measure.compiled("monitor")
+    nothing, used = measure.spawned([monitor], [monitor, "init"], runs=501, inside=True)
+    yield Row("init + shutdown in a fresh process", used - nothing, "ms", 0.3, f"over {nothing:.2f} ms")
+    before, after = (
+        [int(number) for number in line.split()] for line in measure.in_node(monitor, "footprint").splitlines()
+    )
+    yield Row(
+        "resident memory after init", (after[0] - before[0]) / 1024, "MiB", 0.5, f"over {before[0] / 1024:.1f} MiB"
+    )
+    yield Row("threads after init", after[1], "", 1)
+    yield Row("signal handlers after init", after[2], "", 0)
+
+
+def real_nvidia_smi() -> Iterator[Row]:
+    """The real program in a node, against itself failing to find a library."""
+    found, reasons = fetch.fetch(fetch.cache_directory(os.environ))
+    if "nvidia-smi-550" not in found:
+        raise measure.Failed(f"nvidia-smi 550: {reasons['nvidia-smi-550']}")
+    program = found["nvidia-smi-550"].path
+    [floor] = measure.spawned([program])
+    listing, default = measure.spawned([program, "-L"], [program], inside=True)
+    floor = statistics.mean([floor, *measure.spawned([program])])
+    against = f"without a library {floor:.2f} ms"
+    yield Row("nvidia-smi 550 -L, 8 GPUs", listing / floor, "x", 1.5, against)
+    yield Row("nvidia-smi 550 default, 8 GPUs", default / floor, "x", 3 / 1.4, against)
+
+
+def waves() -> Iterator[Row]:
+    """Staging 8 GPUs from nothing, and again with nothing to do."""
+    first, again = wave_times()
+    yield Row("stage wave, 8 GPUs", first, "ms", 100)
+    yield Row("stage wave, nothing to do", again, "ms", 5)
+
+
+def node() -> Iterator[Row]:
+    """A whole node, from the command line."""
+    python = measure.seconds(sys.executable, "-c", "")
+    against = f"bare Python {python:.2f} s"
+    yield Row("simnode run -- true", measure.seconds(measure.SIMNODE, "run", "--", "true"), "s", 0.7, against)
+    rss = float(measure.in_node(sys.executable, "-c", AGENT_RSS))
+    yield Row("agent, idle, resident memory", rss / 1024, "MiB", 45)
+
+
+GROUPS: tuple[Callable[[], Iterator[Row]], ...] = (library, getters, process, real_nvidia_smi, waves, node)

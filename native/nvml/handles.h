@@ -1,0 +1,29 @@
+/* Handles of devices, and the functions of other files that several need by name. */
+#ifndef SN_HANDLES_H
+#define SN_HANDLES_H
+
+#include "access.h"
+
+/* A PCI address as text or struct says it. */
+struct sn_address {
+    unsigned int domain;
+    unsigned int bus;
+    unsigned int device;
+    unsigned int function;
+};
+
+/* The handle of a device by its index in the image, with the identity it had at nvmlInit. */
+nvmlDevice_t sn_handle(unsigned int index);
+/* Parses [domain:]bus:device[.function], hexadecimal digits of any case and number; false if it is nothing of the kind. */
+bool sn_parse_address(const char *text, struct sn_address *address);
+/* The image index of a visible device by its address, or SN_NO_DEVICE. */
+unsigned int sn_device_at(const struct sn_address *address);
+
+nvmlReturn_t sn_mig_text(nvmlDevice_t handle, bool uuid, char *out, unsigned int length);
+nvmlReturn_t sn_mig_memory(nvmlDevice_t handle, nvmlMemory_v2_t *memory);
+nvmlReturn_t sn_mig_bar1(nvmlDevice_t handle, nvmlBAR1Memory_t *memory);
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig);
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length);
+
+#endif

@@ -1,0 +1,11 @@
+/* The library's life: one reference count, one view, one lock for both. */
+#ifndef SN_INIT_H
+#define SN_INIT_H
+
+#include "abi.h"
+#include "image_layout.h"
+
+/* The image for functions that also answer before nvmlInit; finds it if need be. */
+nvmlReturn_t sn_image_before_init(const struct sn_image **image);
+
+#endif

@@ -1,0 +1,119 @@
+"""The engine's own records in `<root>/state/`: small JSON documents, each replaced by rename.
+
+The directory appears with the first record and goes with the last, so a root that holds nothing of ours holds no trace.
+Every function that changes something is called under the host's lock. Durable against the death of the process, not
+against the loss of power: after a reboot the records say too little rather than too much, and contents decide.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from contextlib import suppress
+
+from simnode.host import syscalls
+from simnode.host.paths import STATE, Beneath, BlockedError, parent_of, temporary
+
+JOURNALS = f"{STATE}/journal"
+_NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
+
+
+class DamagedError(Exception):
+    """Raised by a reader of a record that is not what the engine writes; the record is then set aside."""
+
+
+def read(beneath: Beneath, path: str) -> bytes | None:
+    """The record at `path` (ending in .json), None if there is none. Raises DamagedError."""
+    try:
+        found = beneath.stat(path)
+        if found is None:
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            raise DamagedError(path)
+        with os.fdopen(beneath.open(path), "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except BlockedError:
+        raise DamagedError(path) from None
+
+
+def decoded(record: bytes) -> object:
+    """The document that a record holds. Raises DamagedError."""
+    try:
+        document: object = json.loads(record)
+    except (ValueError, RecursionError):
+        raise DamagedError(record[:40]) from None
+    return document
+
+
+def write(beneath: Beneath, path: str, document: object) -> None:
+    """Put `document` at `path`, in one step."""
+    data = json.dumps(document, separators=(",", ":")).encode()
+    # Another owner may have taken the empty directories away since they were opened.
+    beneath.forget(STATE)
+    _make_directories(beneath, parent_of(path))
+    directory, name = beneath.place(path)
+    prepared = _prepared(name)
+    with suppress(FileNotFoundError):
+        syscalls.remove(directory, prepared)
+    try:
+        descriptor = syscalls.create(directory, prepared)
+        try:
+            syscalls.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+        syscalls.rename(directory, prepared, name)
+    except OSError:
+        with suppress(OSError):
+            syscalls.remove(directory, prepared)
+        raise
+
+
+def remove(beneath: Beneath, path: str) -> None:
+    """Remove the record, and the directories if they are empty then."""
+    with suppress(FileNotFoundError):
+        syscalls.remove(*beneath.place(path))
+    tidy(beneath)
+
+
+def tidy(beneath: Beneath) -> None:
+    """Remove the directories if they are empty."""
+    for directories in (JOURNALS, STATE):
+        beneath.forget(directories)
+        try:
+            syscalls.remove_directory(*beneath.place(directories))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno not in _NOT_EMPTY:
+                raise
+            return
+
+
+def sweep(beneath: Beneath, path: str) -> None:
+    """Remove what a killed run had prepared of the record."""
+    with suppress(FileNotFoundError):
+        directory, name = beneath.place(path)
+        syscalls.remove(directory, _prepared(name))
+
+
+def set_aside(beneath: Beneath, path: str) -> None:
+    """Rename a damaged record so that it is kept for whoever wants to look, and never read again."""
+    directory, name = beneath.place(path)
+    syscalls.rename(directory, name, name.removesuffix(".json") + ".damaged")
+
+
+def _prepared(name: str) -> str:
+    return temporary(name.removesuffix(".json"))
+
+
+def _make_directories(beneath: Beneath, path: str) -> None:
+    if not path:
+        return
+    _make_directories(beneath, parent_of(path))
+    directory, name = beneath.place(path)
+    with suppress(FileExistsError):
+        syscalls.make_directory(directory, name)

@@ -1,0 +1,1 @@
+"""The NVML image: one table of cells, its layout, and the publishing of a State into it."""

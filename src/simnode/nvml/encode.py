@@ -1,0 +1,224 @@
+"""Turns a State into the bytes that a publish brings into a slot: the node's record, then one record per device.
+
+Pure: equal States give equal bytes. Epochs and the anchors of counters are not a State's matter; the publisher adds
+them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from simnode.nvml import layout
+from simnode.nvml.cells import BY_KEY, DEVICE, NODE
+from simnode.nvml.curves import Curve, CurveError, curve
+from simnode.nvml.topology import Place, places
+from simnode.nvml.values import ImageError, text, unset_device, write
+from simnode.state import (
+    MIGGPU,
+    ClockTable,
+    DeviceRuntime,
+    DeviceSpec,
+    LinkSpec,
+    ProcessSpec,
+    SoftwareVersions,
+    State,
+    Value,
+)
+
+NONE = 0xFFFFFFFF
+PROCESS_TYPES = {"C": 1, "G": 2, "C+G": 3, "M": 4}
+# nvmlIntNvLinkDeviceType_t
+LINK_ENDS = {"gpu": 0, "switch": 2, "": 0xFF}
+# A switch's PCI address is never told: FFFFFFFF:FF:FF.0
+HIDDEN_ADDRESS = (NONE, 0xFF, 0xFF)
+# nvmlNvlinkVersion_t by NVLink's generation, and the generation that came with each architecture
+LINK_VERSIONS = {1: 1, 2: 2, 3: 4, 4: 6, 5: 7, 6: 8}
+LINK_GENERATIONS = {"pascal": 1, "volta": 2, "ampere": 3, "hopper": 4, "blackwell": 5}
+# The share of its bandwidth that a link carries under full load (the profile's nvlink.defaults.duty_cycle)
+LINK_DUTY = 0.05
+
+_CURVE = struct.Struct(f"<Q{layout.CURVE_SEGMENTS + 1}I4x{layout.CURVE_SEGMENTS + 1}Q")
+_PROCESS = struct.Struct(f"<IIQIIIIII{216}s")
+_COUNTER = struct.Struct("<QQQ48xI4x")
+_LINK = struct.Struct(f"<10IQQQ{layout.COUNTER.size}s{layout.COUNTER.size}s")
+
+
+def encode(state: State) -> bytes:
+    """The node's and the devices' records for `state`. Raises ImageError for what no cell can hold."""
+    devices = state.devices
+    if len(devices) > layout.MAX_DEVICES:
+        raise ImageError(f"devices: {len(devices)} are more than {layout.MAX_DEVICES}")
+    runtimes = (*state.runtime.devices, *[DeviceRuntime()] * (len(devices) - len(state.runtime.devices)))
+    partitioned = {gpu.minor: gpu for gpu in state.mig.gpus}
+    blocks = [_node(state)]
+    for device, runtime, place in zip(devices, runtimes, places(state), strict=True):
+        try:
+            blocks.append(_device(state, device, runtime, place, partitioned.get(device.minor_number)))
+        except (ImageError, CurveError) as error:
+            raise ImageError(f"device {device.index}: {error}") from None
+    return b"".join(blocks)
+
+
+def bus_address(bus_id: str) -> tuple[int, int, int]:
+    """Domain, bus and device of `DDDD:BB:DD.F`. Raises ImageError."""
+    try:
+        domain, bus, rest = bus_id.split(":")
+        return int(domain, 16), int(bus, 16), int(rest.partition(".")[0], 16)
+    except ValueError:
+        raise ImageError(f"pci.bus_id: {bus_id!r} is not DDDD:BB:DD.F") from None
+
+
+def _node(state: State) -> bytes:
+    block = bytearray(NODE.size)
+    at = NODE.offsets
+    software = state.software
+    struct.pack_into("<Q", block, at["generation"], state.generation)
+    struct.pack_into("<II", block, at["device_count"], len(state.devices), _cuda(software))
+    for key in ("driver_version", "nvml_version"):
+        encoded = _text(f"system.{key}", getattr(software, key), 80)
+        block[at[key] : at[key] + len(encoded)] = encoded
+    return bytes(block)
+
+
+def _cuda(software: SoftwareVersions) -> int:
+    """1000 * major + 10 * minor, as nvmlSystemGetCudaDriverVersion answers."""
+    major, _, minor = software.cuda_version.partition(".")
+    if not (major.isdecimal() and minor.isdecimal()):
+        raise ImageError(f"system.cuda_version: {software.cuda_version!r} is not MAJOR.MINOR")
+    return int(major) * 1000 + int(minor) * 10
+
+
+def _text(key: str, value: object, length: int) -> bytes:
+    try:
+        return text(value, length)
+    except (TypeError, ValueError) as error:
+        raise ImageError(f"{key}: {error}") from None
+
+
+def _device(state: State, device: DeviceSpec, runtime: DeviceRuntime, place: Place, partitions: MIGGPU | None) -> bytes:
+    block = bytearray(unset_device())
+    at = DEVICE.offsets
+    shape = curve(runtime.load)
+    values = _identity(device) | dict(runtime.values)
+    for key, value in values.items():
+        if key not in BY_KEY:
+            raise ImageError(f"{key}: there is no such value")
+        write(block, BY_KEY[key], value, shape)
+    _CURVE.pack_into(block, at["curve"], shape.inverse_period, *shape.knots, *shape.cumulative)
+    struct.pack_into("<I", block, at["lost"], runtime.lost)
+    for name in ("cpu_affinity", "memory_affinity", "ancestor", "p2p"):
+        raw: bytes = getattr(place, name)
+        block[at[name] : at[name] + len(raw)] = raw
+    _clocks(block, runtime.supported_clocks)
+    _processes(block, runtime.processes)
+    generation = values.get("nvlink.version", LINK_GENERATIONS.get(device.architecture, 0))
+    _links(block, runtime.links, state, shape, LINK_VERSIONS.get(generation, 0) if isinstance(generation, int) else 0)
+    if partitions:
+        _mig(block, partitions)
+    return bytes(block)
+
+
+def _identity(device: DeviceSpec) -> dict[str, Value]:
+    domain, bus, slot = bus_address(device.pci_bus_id)
+    known: dict[str, Value] = {
+        "name": device.name,
+        "uuid": device.uuid,
+        "serial": device.serial,
+        "vbios_version": device.vbios_version,
+        "minor_number": device.minor_number,
+        "architecture": device.architecture,
+        "compute_capability.major": device.compute_cap_major,
+        "compute_capability.minor": device.compute_cap_minor,
+        "memory.total_bytes": device.memory_total_bytes,
+        "board_id": domain << 16 | bus << 8 | slot,
+        "pci.domain": domain,
+        "pci.bus": bus,
+        "pci.device": slot,
+        "pci.device_id": device.pci_device_id,
+        "pci.subsystem_id": device.pci_subsystem_id,
+    }
+    return {key: value for key, value in known.items() if value != ""}
+
+
+def _fit(block: bytearray, counter: str, key: str, items: Sequence[object], most: int) -> None:
+    if len(items) > most:
+        raise ImageError(f"{key}: {len(items)} are more than {most}")
+    struct.pack_into("<I", block, DEVICE.offsets[counter], len(items))
+
+
+def _pack(key: str, form: struct.Struct, block: bytearray, at: int, *values: object) -> None:
+    try:
+        form.pack_into(block, at, *values)
+    except struct.error as error:
+        raise ImageError(f"{key}: {error}") from None
+
+
+def _clocks(block: bytearray, tables: tuple[ClockTable, ...]) -> None:
+    _fit(block, "clocks_count", "supported_clocks", tables, layout.MAX_MEMORY_CLOCKS)
+    for i, table in enumerate(tables):
+        key = f"supported_clocks[{i}]"
+        count = len(table.graphics_mhz)
+        if count > layout.MAX_GRAPHICS_CLOCKS:
+            raise ImageError(f"{key}.graphics: {count} are more than {layout.MAX_GRAPHICS_CLOCKS}")
+        at = DEVICE.offsets["clocks"] + i * layout.CLOCKS.size
+        _pack(key, struct.Struct(f"<II{count}H"), block, at, table.memory_mhz, count, *table.graphics_mhz)
+
+
+def _processes(block: bytearray, processes: tuple[ProcessSpec, ...]) -> None:
+    _fit(block, "process_count", "processes", processes, layout.MAX_PROCESSES)
+    for i, process in enumerate(processes):
+        key = f"processes[{i}]"
+        if process.type not in PROCESS_TYPES:
+            raise ImageError(f"{key}.type: {process.type!r} is none of {', '.join(PROCESS_TYPES)}")
+        _pack(
+            key, _PROCESS, block, DEVICE.offsets["process"] + i * layout.PROCESS.size,
+            process.pid, PROCESS_TYPES[process.type], process.used_memory_bytes, NONE, NONE,
+            process.sm_util, process.mem_util, process.enc_util, process.dec_util,
+            _text(f"{key}.name", process.name, 216),
+        )  # fmt: skip
+
+
+def _links(block: bytearray, links: tuple[LinkSpec, ...], state: State, shape: Curve, version: int) -> None:
+    _fit(block, "link_count", "nvlink.links", links, layout.MAX_LINKS)
+    kib_per_second = state.fabric.bandwidth_per_link_mbps * 1e6 / 1024 * LINK_DUTY
+    busy = _COUNTER.pack(0, 0, shape.span_rate(kib_per_second), 0)
+    quiet = bytes(layout.COUNTER.size)
+    gpus = {device.pci_bus_id: device for device in state.devices}
+    for i, link in enumerate(links):
+        key = f"nvlink.links[{i}]"
+        if link.remote_type not in LINK_ENDS:
+            raise ImageError(f"{key}.remote_device_type: {link.remote_type!r} is none of gpu, switch")
+        address, device_id = HIDDEN_ADDRESS, 0
+        if link.remote_type == "gpu":
+            peer = gpus.get(_peer(key, link, state))
+            address = bus_address(link.remote_pci_bus_id) if peer is None else bus_address(peer.pci_bus_id)
+            device_id = peer.pci_device_id if peer else 0
+        elif not link.remote_type:
+            address = (0, 0, 0)
+        traffic = busy if link.active else quiet
+        _pack(
+            key, _LINK, block, DEVICE.offsets["link"] + i * layout.LINK.size,
+            1, link.active, version, state.fabric.bandwidth_per_link_mbps, LINK_ENDS[link.remote_type],
+            *address, device_id, 0, 0, 0, 0, traffic, traffic,
+        )  # fmt: skip
+
+
+def _peer(key: str, link: LinkSpec, state: State) -> str:
+    """The bus id of the GPU at the other end; its index says more than its bus id."""
+    if link.remote_index < 0:
+        return link.remote_pci_bus_id
+    if link.remote_index >= len(state.devices):
+        raise ImageError(f"{key}.remote_index: {link.remote_index} is none of the node's {len(state.devices)} GPUs")
+    return state.devices[link.remote_index].pci_bus_id
+
+
+def _mig(block: bytearray, gpu: MIGGPU) -> None:
+    instances = [(g.id, c) for g in gpu.gpu_instances for c in g.compute_instances]
+    _fit(block, "mig_count", "mig", instances, layout.MAX_MIG_DEVICES)
+    for i, (gpu_instance, instance) in enumerate(instances):
+        at = DEVICE.offsets["mig"] + i * layout.MIG.size
+        struct.pack_into("<I4xII", block, at, 1, gpu_instance, instance.id)
+        encoded = _text(f"mig[{i}].uuid", instance.uuid, 96)
+        start = at + layout.MIG.offsets["uuid"]
+        block[start : start + len(encoded)] = encoded

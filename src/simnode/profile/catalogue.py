@@ -1,0 +1,45 @@
+"""Where profiles come from: the built-in boards and the user's files, read and checked before anybody sees them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from simnode.profile.consistency import check_consistency
+from simnode.profile.document import Document, parse
+from simnode.profile.faults import Fault, ProfileError, in_order, quoted
+from simnode.profile.reading import read
+from simnode.profile.schema import PROFILE
+from simnode.profile.shapes import check, did_you_mean
+
+_BOARDS = Path(__file__).parent / "boards"
+
+
+def boards() -> tuple[str, ...]:
+    """The names of the built-in boards."""
+    return tuple(sorted(path.stem for path in _BOARDS.glob("*.yaml")))
+
+
+def load_board(name: str) -> Document:
+    """The profile of a built-in board. Raises ProfileError."""
+    known = boards()
+    if name not in known:
+        hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+        raise ProfileError((Fault("--board", "", None, f"{quoted(name)} is no known board{hint}"),))
+    return load_text((_BOARDS / f"{name}.yaml").read_bytes(), f"{name}.yaml")
+
+
+def load_file(path: str | Path) -> Document:
+    """The profile in a file. Raises ProfileError with every fault of the document."""
+    return load_text(read(str(path)), str(path))
+
+
+def load_text(raw: bytes, file: str) -> Document:
+    """The profile in `raw`; `file` is the name that faults give it. Raises ProfileError."""
+    faults: list[Fault] = []
+    root = parse(raw, file, faults)
+    if root is not None:
+        check(root, PROFILE, "", faults)
+        check_consistency(root, faults)
+    if faults or root is None:
+        raise ProfileError(in_order(faults))
+    return Document(file, root, raw)

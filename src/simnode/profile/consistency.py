@@ -1,0 +1,151 @@
+"""What must hold between the keys of a document: no two GPUs that are the same one, and nothing that points nowhere.
+
+Runs beside the schema's check on a document that may be wrong in other places, and looks only at values that are right
+for themselves, so that one report holds all faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from simnode.nvml import layout
+from simnode.profile.document import Node, find, items
+from simnode.profile.faults import Fault, quoted
+from simnode.profile.identity import bus_id, root_id
+from simnode.profile.schema import BUS_ID, ROOT_ID, UUID
+from simnode.profile.shapes import number
+
+CPUS = layout.CPU_WORDS * 64
+DEFAULT_CORES_PER_NUMA = 64
+
+_Places = Iterator[tuple[str, Node]]
+
+
+def check_consistency(root: Node, faults: list[Fault]) -> None:
+    """Append a fault for every place that contradicts another."""
+    devices = [(f"devices[{at}]", entry) for at, entry in enumerate(items(find(root, "devices")))]
+    _once(_values(devices, "index"), _integer, "index", faults)
+    _once(_values(devices, "uuid"), _uuid, "UUID", faults)
+    _once(_values(devices, "minor_number"), _integer, "minor number", faults)
+    _once(_values(devices, "pdi"), _integer, "pdi", faults)
+    _once(_functions(root, devices), _bus, "bus id", faults)
+    _once(_root_devices(root), _bus, "bus id in pcie_topology", faults)
+    _once(_root_ids(root), _root, "root complex", faults)
+    _once(_indices(root, "nvlink.device_links"), _integer, "index", faults)
+    _once(_indices(root, "mig.gpus"), _integer, "index", faults)
+    _known_devices(root, devices, faults)
+    _mig_devices(root, faults)
+    _cpus(root, faults)
+
+
+def _once(places: _Places, identify: Callable[[Node], object], what: str, faults: list[Fault]) -> None:
+    seen: dict[object, str] = {}
+    for key, node in places:
+        value = identify(node)
+        if value is None:
+            continue
+        if value in seen:
+            message = f"{what} {value} is already that of {_owner(seen[value])}"
+            faults.append(Fault(node.file, key, node.line, message))
+        seen.setdefault(value, key)
+
+
+def _owner(key: str) -> str:
+    """The entry that a key belongs to: devices[3].pci.bus_id is that of devices[3]."""
+    return key[: key.rindex("]") + 1]
+
+
+def _values(devices: list[tuple[str, Node]], key: str) -> _Places:
+    for path, entry in devices:
+        node = find(entry, key)
+        if node is not None:
+            yield f"{path}.{key}", node
+
+
+def _functions(root: Node, devices: list[tuple[str, Node]]) -> _Places:
+    yield from _values(devices, "pci.bus_id")
+    for at, switch in enumerate(items(find(root, "nvlink.switches"))):
+        node = find(switch, "bdf")
+        if node is not None:
+            yield f"nvlink.switches[{at}].bdf", node
+
+
+def _root_devices(root: Node) -> _Places:
+    for at, complex_ in enumerate(items(find(root, "pcie_topology.root_complexes"))):
+        for place, node in enumerate(items(find(complex_, "devices"))):
+            yield f"pcie_topology.root_complexes[{at}].devices[{place}]", node
+
+
+def _root_ids(root: Node) -> _Places:
+    for at, complex_ in enumerate(items(find(root, "pcie_topology.root_complexes"))):
+        node = find(complex_, "id")
+        if node is not None:
+            yield f"pcie_topology.root_complexes[{at}].id", node
+
+
+def _indices(root: Node, key: str) -> _Places:
+    for at, entry in enumerate(items(find(root, key))):
+        node = find(entry, "index")
+        if node is not None:
+            yield f"{key}[{at}].index", node
+
+
+def _known_devices(root: Node, devices: list[tuple[str, Node]], faults: list[Fault]) -> None:
+    """Where every device names its bus id, a root complex may hold only those."""
+    known = {_bus(node) for _, node in _values(devices, "pci.bus_id")}
+    count = number(find(root, "system.num_devices"))
+    if len(known) < max(len(devices), count or 0) or not devices:
+        return
+    for key, node in _root_devices(root):
+        if _bus(node) is not None and _bus(node) not in known:
+            faults.append(Fault(node.file, key, node.line, f"{quoted(str(node.value))} is the bus id of no device"))
+
+
+def _mig_devices(root: Node, faults: list[Fault]) -> None:
+    for at, gpu in enumerate(items(find(root, "mig.gpus"))):
+        instances = items(find(gpu, "gpu_instances"))
+        total = sum(len(items(find(instance, "compute_instances"))) for instance in instances)
+        if total > layout.MAX_MIG_DEVICES:
+            message = f"has {total} compute instances; {layout.MAX_MIG_DEVICES} are the most"
+            faults.append(Fault(gpu.file, f"mig.gpus[{at}]", gpu.line, message))
+
+
+def _cpus(root: Node, faults: list[Fault]) -> None:
+    """The image holds so many CPUs; what a root complex has must lie among them."""
+    cores = number(find(root, "pcie_topology.cores_per_numa")) or DEFAULT_CORES_PER_NUMA
+    for at, complex_ in enumerate(items(find(root, "pcie_topology.root_complexes"))):
+        path = f"pcie_topology.root_complexes[{at}]"
+        listed, numa = find(complex_, "cpu_affinity"), find(complex_, "numa_node")
+        if listed is not None:
+            if isinstance(listed.value, str) and not _is_cpu_list(listed.value):
+                message = f"must list CPUs from 0 to {CPUS - 1}, the lower first, not {quoted(listed.value)}"
+                faults.append(Fault(listed.file, f"{path}.cpu_affinity", listed.line, message))
+        elif numa is not None and isinstance(numa.value, int) and (numa.value + 1) * cores > CPUS:
+            message = f"{numa.value} lies beyond CPU {CPUS - 1} with {cores} cores a node; give cpu_affinity"
+            faults.append(Fault(numa.file, f"{path}.numa_node", numa.line, message))
+
+
+def _is_cpu_list(listed: str) -> bool:
+    for part in listed.split(","):
+        first, _, last = part.partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal() and len(part) < 16):
+            return True  # not a list at all: the schema says so
+        if not int(first) <= int(last or first) < CPUS:
+            return False
+    return True
+
+
+def _integer(node: Node) -> object:
+    return node.value if isinstance(node.value, int) and not isinstance(node.value, bool) else None
+
+
+def _root(node: Node) -> object:
+    return root_id(node.value) if isinstance(node.value, str) and ROOT_ID.fullmatch(node.value) else None
+
+
+def _uuid(node: Node) -> object:
+    return node.value.lower() if isinstance(node.value, str) and UUID.fullmatch(node.value) else None
+
+
+def _bus(node: Node) -> object:
+    return bus_id(node.value) if isinstance(node.value, str) and BUS_ID.fullmatch(node.value) else None

@@ -1,0 +1,109 @@
+"""`simnode run`: a node, a command in it, and nothing afterwards.
+
+A node in namespaces is tried first. Only if the kernel refuses them, and before the command has run, a plain directory
+serves instead, and one line says what is lost. The launcher has one thread and imports neither asyncio nor the agent.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from simnode.sandbox.command import Command, Terminal, attend, exit_code
+from simnode.sandbox.directory import UnsafeDirectory, locked_directory, place
+from simnode.sandbox.fallback import PlainNode
+from simnode.sandbox.machine import UnknownMachine, survey
+from simnode.sandbox.namespaces import become_root, die_with_parent
+from simnode.sandbox.node import node_root, start
+from simnode.sandbox.reports import NamespacesRefused, NodeFailed
+from simnode.sandbox.spawn import keep_state
+
+_NODE_FAILED = 1
+_LOST = "only programs that use the loader find the node: no /dev/nvidia*, /proc/driver/nvidia or /usr/bin/nvidia-smi"
+
+
+@dataclass(frozen=True)
+class Order:
+    """A node and a command. `state`: the compiled State, encoded; `agent`: the agent's command line, but for the node
+    root and the kind of its devices; `init`: the path of init."""
+
+    state: bytes
+    agent: tuple[str, ...]
+    init: str
+    command: tuple[str, ...]
+    as_root: bool = False
+
+
+def run(order: Order, environ: Mapping[str, str]) -> int:
+    """Run the command inside a node and return its exit code as a shell would; 1 if there is no node."""
+    for number in (signal.SIGINT, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    state = keep_state(order.state)
+    try:
+        return _in_namespaces(order, environ, state)
+    except (NamespacesRefused, UnknownMachine) as refusal:
+        refused = refusal
+    except NodeFailed as failure:
+        return _fail(str(failure))
+    print(f"simnode: no namespaces ({refused}): {_LOST}", file=sys.stderr)
+    try:
+        return _in_directory(order, environ, state)
+    except (NodeFailed, UnsafeDirectory, OSError) as failure:
+        return _fail(str(failure))
+
+
+def _in_namespaces(order: Order, environ: Mapping[str, str], state: int) -> int:
+    machine = survey()
+    devices = "node" if machine.privileged else "stand-in"
+    agent = [*order.agent, "--root", node_root(machine), "--devices", devices]
+    terminal = Terminal()
+    command = Command(order.command, environ, _working_directory())
+    node = start(order.init, machine, agent, environ, state)
+    try:
+        node.join()
+        nested = order.as_root and os.geteuid() != 0
+        pid = command.fork(become_root if nested else _nothing)
+        status = attend(pid, terminal, node.ended)
+        if node.gone() and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+            print("simnode: the node ended before the command did", file=sys.stderr)
+    finally:
+        terminal.take_back()
+        node.end()
+    return exit_code(status)
+
+
+def _in_directory(order: Order, environ: Mapping[str, str], state: int) -> int:
+    launcher = os.getpid()
+    uid = os.geteuid()
+    with locked_directory(place(environ, uid), uid) as root:
+        terminal = Terminal()
+        agent = [*order.agent, "--root", str(root), "--devices", "none", "--parent", str(launcher)]
+        node = PlainNode(str(root), agent, environ, state)
+        try:
+            command = Command(order.command, node.environ(environ), _working_directory())
+            pid = command.fork(lambda: die_with_parent(launcher, signal.SIGKILL))
+            status = attend(pid, terminal, node.ended)
+        finally:
+            terminal.take_back()
+            node.end()
+    return exit_code(status)
+
+
+def _working_directory() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return "/"
+
+
+def _nothing() -> None:
+    return
+
+
+def _fail(reason: str) -> int:
+    print(f"simnode: {reason}", file=sys.stderr)
+    return _NODE_FAILED

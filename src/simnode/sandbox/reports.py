@@ -1,0 +1,48 @@
+"""What init and the agent tell the launcher, a line each, until the node stands."""
+
+from __future__ import annotations
+
+import os
+
+
+class NamespacesRefused(Exception):
+    """Raised when the kernel refuses a step of the node's making; the message names step and error."""
+
+
+class NodeFailed(Exception):
+    """Raised when the node does not come to stand though nothing was refused; the message is for the user."""
+
+
+class Reports:
+    """The lines on one descriptor."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._text = b""
+
+    def init_pid(self) -> int:
+        """Wait for init's pid; raises NamespacesRefused, NodeFailed."""
+        return int(self._await("init"))
+
+    def staged(self) -> None:
+        """Wait until the node is staged; raises NamespacesRefused, NodeFailed."""
+        self._await("staged")
+
+    def _await(self, wanted: str) -> str:
+        while True:
+            word, _, rest = self._line().partition(" ")
+            if word == wanted:
+                return rest
+            if word == "refused":
+                raise NamespacesRefused(rest)
+            if word == "failed":
+                raise NodeFailed(rest)
+
+    def _line(self) -> str:
+        while b"\n" not in self._text:
+            more = os.read(self._file, 4096)
+            if not more:
+                raise NodeFailed("the node ended before it was staged")
+            self._text += more
+        line, _, self._text = self._text.partition(b"\n")
+        return line.decode(errors="replace")

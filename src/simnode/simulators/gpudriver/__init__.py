@@ -1,0 +1,5 @@
+"""The footprint of an installed GPU driver: device nodes, NVML library, nvidia-smi, procfs texts and the image."""
+
+from simnode.simulators.gpudriver.simulator import DriverFiles, GPUDriver
+
+__all__ = ["DriverFiles", "GPUDriver"]

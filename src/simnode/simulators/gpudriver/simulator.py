@@ -1,0 +1,154 @@
+"""The simulator of the GPU driver: its tree below `driver/`, and the image in it that answers every NVML call.
+
+Everything is named by the device's minor or PCI address, never by its index. Who else stages below `driver/` owns other
+paths (nvidia-caps/, InfiniBand tools); this simulator neither looks at them nor removes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from simnode.host import CharacterDevice, Directory, File, Host, Link, LiveFile, StandIn, Surface, Tree, TreeError
+from simnode.nvml.cells import IMAGE
+from simnode.nvml.image import Publisher, encode
+from simnode.nvml.layout import IMAGE_NAME
+from simnode.simulators import in_thread
+from simnode.simulators.gpudriver import procfs
+from simnode.simulators.gpudriver.config import with_num_devices
+from simnode.state import Facts, State
+
+Devices = Literal["node", "stand-in", "none"]
+
+FRONTEND_MAJOR = 195
+UVM_MAJOR = 510
+FIXED_NODES = (
+    ("nvidiactl", FRONTEND_MAJOR, 255),
+    ("nvidia-modeset", FRONTEND_MAJOR, 254),
+    ("nvidia-uvm", UVM_MAJOR, 0),
+    ("nvidia-uvm-tools", UVM_MAJOR, 1),
+)
+CONFIG = "driver/config"
+IMAGE_PATH = f"{CONFIG}/{IMAGE_NAME}"
+PROC = "driver/proc/driver/nvidia"
+
+
+class DriverFiles(msgspec.Struct, frozen=True):
+    """The programs that a driver brings: the bytes of libnvidia-ml.so and of nvidia-smi."""
+
+    library: bytes
+    nvidia_smi: bytes
+
+
+class GPUDriver:
+    """Stages the driver's footprint and keeps the image in it up to date.
+
+    `devices` says what a device node is here: a real one (needs CAP_MKNOD), a stand-in (needs a mount namespace of our
+    own) or nothing at all. `machine` is the kernel's name of the architecture.
+    """
+
+    def __init__(self, host: Host, files: DriverFiles, devices: Devices, machine: str = "x86_64") -> None:
+        self.name = "gpudriver"
+        self._host = host
+        self._files = files
+        self._devices = devices
+        self._machine = machine
+        self._nvidia_smi = File("driver/usr/bin/nvidia-smi", files.nvidia_smi, 0o755)
+        self._library = self._nvidia_smi
+        self._publisher: Publisher | None = None
+        self._mapped = (0, 0)
+        self._ready = False
+
+    def tree(self, state: State, facts: Facts) -> Tree:  # noqa: ARG002
+        """All surfaces of `state`. Raises TreeError if the state names what cannot be one component of a path."""
+        return Tree((*self._nodes(state), *self._programs(state), *self._proc(state), *_config(state)))
+
+    async def stage(self, state: State, facts: Facts) -> None:
+        """Make the tree be there, then publish what the devices read; ConvergeError if some of it could not be made."""
+        self._ready = False
+        await in_thread(lambda: self._stage(state, facts))
+        self._ready = True
+
+    async def patch(self, state: State, facts: Facts) -> None:  # noqa: ARG002
+        """Publish what the devices of `state` read into the staged image; nothing else changes."""
+        await in_thread(lambda: self._publish(state))
+
+    async def discard(self) -> None:
+        """Take away all that was ever staged."""
+        self._ready = False
+        await in_thread(self._discard)
+
+    def ready(self) -> bool:
+        """True once staged and published."""
+        return self._ready
+
+    def _stage(self, state: State, facts: Facts) -> None:
+        self._host.converge(self.name, self.tree(state, facts))
+        self._publish(state)
+
+    def _publish(self, state: State) -> None:
+        path = Path(self._host._root) / IMAGE_PATH
+        there = path.stat()
+        mapped = (there.st_dev, there.st_ino)
+        if self._publisher is None or self._mapped != mapped:
+            self._unmap()
+            self._publisher, self._mapped = Publisher(path), mapped
+        self._publisher.publish(encode(state))
+
+    def _discard(self) -> None:
+        self._unmap()
+        self._host.converge(self.name, Tree.empty)
+
+    def _unmap(self) -> None:
+        if self._publisher is not None:
+            self._publisher.close()
+            self._publisher = None
+
+    def _nodes(self, state: State) -> Iterator[Surface]:
+        if self._devices == "none":
+            return
+        gpus = ((f"nvidia{device.minor_number}", FRONTEND_MAJOR, device.minor_number) for device in state.devices)
+        for name, major, minor in (*FIXED_NODES, *gpus):
+            path = f"driver/dev/{name}"
+            yield CharacterDevice(path, major, minor) if self._devices == "node" else StandIn(path)
+
+    def _programs(self, state: State) -> Iterator[Surface]:
+        library = f"libnvidia-ml.so.{_component(state.software.driver_version)}"
+        yield self._library_file(f"driver/usr/lib64/{library}")
+        yield Link("driver/usr/lib64/libnvidia-ml.so.1", library)
+        yield Link("driver/usr/lib64/libnvidia-ml.so", "libnvidia-ml.so.1")
+        yield self._nvidia_smi
+
+    def _library_file(self, path: str) -> File:
+        """The library at `path`, the same value as long as the path is: its bytes are fingerprinted once."""
+        if self._library.path != path:
+            self._library = File(path, self._files.library, 0o755)
+        return self._library
+
+    def _proc(self, state: State) -> Iterator[Surface]:
+        release = state.software.driver_version
+        yield Directory(PROC)
+        yield File(f"{PROC}/version", procfs.version(release, self._machine), 0o444)
+        yield File(f"{PROC}/params", procfs.params(), 0o444)
+        yield Directory(f"{PROC}/gpus")
+        for device in state.devices:
+            path = f"{PROC}/gpus/{_component(device.pci_bus_id)}/information"
+            yield File(path, procfs.information(device, release), 0o444)
+
+
+def _config(state: State) -> Iterator[Surface]:
+    yield Directory(CONFIG)
+    yield LiveFile(IMAGE_PATH, IMAGE.size)
+    yield File(f"{CONFIG}/config.yaml", with_num_devices(state.config_raw, len(state.devices)))
+    if state.mig_profiles_raw:
+        yield File(f"{CONFIG}/mig-profiles.yaml", state.mig_profiles_raw)
+
+
+def _component(text: str) -> str:
+    """`text` if it can be (part of) one component of a path."""
+    if "/" in text or not text.strip("."):
+        raise TreeError(f"{text!r} cannot be one component of a path")
+    return text

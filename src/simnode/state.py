@@ -1,0 +1,309 @@
+"""The desired state of a node: frozen values that every other room reads and none changes.
+
+`State` has two halves. The *structure* (software, devices, switches, fabric …) says what exists; a change of it takes a
+wave. The *runtime* (`Runtime`) says what the devices read at the moment; a change of it alone is a patch of the image.
+Nothing here does I/O. The names are those of the reference node-agent API, in Python's case.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A frozen value that can be compared, hashed and serialised."""
+
+
+class NodeMeta(Spec, frozen=True):
+    """Who the node is, and where the host's root lies as the agent sees it."""
+
+    node_name: str = ""
+    hostname: str = ""
+    host_root: str = "/"
+
+
+class SoftwareVersions(Spec, frozen=True):
+    """Versions as NVML reports them; `cuda_version` is "major.minor"."""
+
+    driver_version: str
+    nvml_version: str
+    cuda_version: str
+
+
+class RootComplex(Spec, frozen=True):
+    """A PCI host bridge with the GPUs below it; `numa_node` is -1 where the platform has none."""
+
+    id: str
+    numa_node: int
+    device_bdfs: tuple[str, ...]
+    cpu_affinity: str
+
+
+class PCIeTopology(Spec, frozen=True):
+    """The PCIe and NUMA layout of the node."""
+
+    root_complexes: tuple[RootComplex, ...] = ()
+    cores_per_numa: int = 64
+
+
+class NetworkShape(Spec, frozen=True):
+    """The InfiniBand HCAs of the node, every field resolved so that `==` detects a real change."""
+
+    ib_enabled: bool = False
+    hca_count: int = 0
+    hca_type: str = ""
+    fw_version: str = ""
+    hw_rev: str = ""
+    board_id: str = ""
+    node_desc_template: str = ""
+    link_layer: str = ""
+    rate_gbps: int = 0
+    port_state: str = ""
+    phys_state: str = ""
+    guid_prefix: str = ""
+
+
+class NodeShape(Spec, frozen=True):
+    """What the node is built of."""
+
+    num_gpus: int
+    topology: PCIeTopology = PCIeTopology()
+    network: NetworkShape = NetworkShape()
+
+
+class VGPUGuestSpec(Spec, frozen=True):
+    """The host driver that a hypervisor writes into a vGPU's PCI config space."""
+
+    host_driver_version: str
+    host_driver_branch: str
+
+
+class DeviceSpec(Spec, frozen=True):
+    """Identity and fixed hardware of one GPU.
+
+    `pci_bus_id` is `DDDD:BB:DD.F` in lower case; `pci_device_id` and `pci_subsystem_id` are `device << 16 | vendor`;
+    `architecture` is NVML's word in lower case ("hopper").
+    """
+
+    index: int
+    uuid: str
+    minor_number: int
+    serial: str
+    pci_bus_id: str
+    name: str
+    architecture: str
+    compute_cap_major: int
+    compute_cap_minor: int
+    memory_total_bytes: int
+    pci_device_id: int
+    pci_subsystem_id: int
+    vbios_version: str = ""
+    vgpu_guest: VGPUGuestSpec | None = None
+
+
+class SwitchSpec(Spec, frozen=True):
+    """An NVSwitch on this node's own PCIe bus; rack-scale switches have no PCI identity and are not listed."""
+
+    pci_bus_id: str
+    pci_device_id: int
+    pci_subsystem_id: int
+
+
+class FabricState(Spec, frozen=True):
+    """The NVLink fabric. `enabled`: the profile declares NVLink; an empty `manager_state_dir`: the manager is off."""
+
+    enabled: bool = False
+    manager_state_dir: str = ""
+    cluster_uuid: str = ""
+    clique_id: int = 0
+    links_per_gpu: int = 0
+    bandwidth_per_link_mbps: int = 0
+
+
+class IMEXState(Spec, frozen=True):
+    """The IMEX channel devices of the node, and the majors they get."""
+
+    enabled: bool = False
+    imex_major: int = 235
+    caps_major: int = 236
+
+
+class MIGComputeInstance(Spec, frozen=True):
+    """One compute instance: one MIG device as a consumer sees it."""
+
+    id: int
+    uuid: str
+
+
+class MIGGPUInstance(Spec, frozen=True):
+    """One GPU instance and the compute instances inside it."""
+
+    id: int
+    compute_instances: tuple[MIGComputeInstance, ...]
+
+
+class MIGGPU(Spec, frozen=True):
+    """One partitioned GPU, named by its device-node minor."""
+
+    minor: int
+    gpu_instances: tuple[MIGGPUInstance, ...]
+
+
+class MIGState(Spec, frozen=True):
+    """Which GPUs boot partitioned, and how."""
+
+    caps_major: int = 236
+    gpus: tuple[MIGGPU, ...] = ()
+
+    def partitioned(self) -> bool:
+        """True if any GPU has at least one GPU instance."""
+        return any(gpu.gpu_instances for gpu in self.gpus)
+
+
+class Gauge(Spec, frozen=True, tag=True):
+    """A value that follows the device's load curve: `base + span * load`, load in 0…1, in the cell's unit."""
+
+    base: int
+    span: int
+
+
+class Counter(Spec, frozen=True, tag=True):
+    """A value that only grows: `start` at first publication, then `idle_rate + span_rate * load` units a second."""
+
+    start: int
+    idle_rate: float
+    span_rate: float
+
+
+class Refusal(Spec, frozen=True, tag=True):
+    """A value that NVML refuses, with this nvmlReturn_t code."""
+
+    code: int
+
+
+Value = int | str | Gauge | Counter | Refusal
+
+
+class ClockTable(Spec, frozen=True):
+    """One supported memory clock and the graphics clocks that go with it, MHz, fastest first."""
+
+    memory_mhz: int
+    graphics_mhz: tuple[int, ...]
+
+
+class ProcessSpec(Spec, frozen=True):
+    """A process on a GPU. `type` is "C", "G" or "C+G"; utilisations are percent."""
+
+    pid: int
+    type: str
+    name: str
+    used_memory_bytes: int
+    sm_util: int = 0
+    mem_util: int = 0
+    enc_util: int = 0
+    dec_util: int = 0
+
+
+class LinkSpec(Spec, frozen=True):
+    """One NVLink of a GPU. `remote_type` is "gpu", "switch" or ""; `remote_pci_bus_id` is `DDDD:BB:DD.F` or ""."""
+
+    active: bool
+    remote_type: str
+    remote_pci_bus_id: str
+    remote_index: int = -1
+
+
+class LoadSpec(Spec, frozen=True):
+    """How busy a device is over time; `minimum` and `maximum` are percent, `period_s` seconds."""
+
+    pattern: str = "idle"
+    minimum: int = 0
+    maximum: int = 0
+    period_s: float = 60.0
+    seed: int = 0
+
+
+class DeviceRuntime(Spec, frozen=True):
+    """What one device reads now.
+
+    `values` maps cell keys (the profile's dotted keys, sorted) to values; a key that is missing answers what its cell
+    says for unset. `lost` is 0, or the nvmlReturn_t code that every getter of the device answers.
+    """
+
+    values: tuple[tuple[str, Value], ...] = ()
+    load: LoadSpec = LoadSpec()
+    supported_clocks: tuple[ClockTable, ...] = ()
+    processes: tuple[ProcessSpec, ...] = ()
+    links: tuple[LinkSpec, ...] = ()
+    lost: int = 0
+
+
+class Runtime(Spec, frozen=True):
+    """The effective per-device values, in the order of `State.devices`."""
+
+    devices: tuple[DeviceRuntime, ...] = ()
+
+
+class State(Spec, frozen=True):
+    """The compiled desired state of one node, an immutable value.
+
+    `generation` rises with every accepted change and takes no part in `==`. The `*_raw` documents are carried verbatim
+    for surfaces that stage them.
+    """
+
+    generation: int
+    node: NodeMeta
+    software: SoftwareVersions
+    node_shape: NodeShape
+    devices: tuple[DeviceSpec, ...]
+    switches: tuple[SwitchSpec, ...] = ()
+    fabric: FabricState = FabricState()
+    imex: IMEXState = IMEXState()
+    mig: MIGState = MIGState()
+    config_raw: bytes = b""
+    topology_raw: bytes = b""
+    mig_profiles_raw: bytes = b""
+    runtime: Runtime = Runtime()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, State):
+            return NotImplemented
+        mine = (getattr(self, name) for name in _COMPARED)
+        return all(value == getattr(other, name) for value, name in zip(mine, _COMPARED, strict=True))
+
+    def __hash__(self) -> int:
+        return hash((self.software, self.node_shape, self.devices))
+
+    def has_pci_topology(self) -> bool:
+        """True if the node has any GPU that a PCI bus would show."""
+        return bool(self.devices)
+
+    def pci_topology(self) -> tuple[RootComplex, ...]:
+        """The declared root complexes less what no device is on; a GPU that none declares gets a root of its own.
+
+        Such an orphan's root is named after its domain and bus and has NUMA node -1 (host facts, PCI bus).
+        """
+        present = {device.pci_bus_id for device in self.devices}
+        roots = []
+        placed: set[str] = set()
+        for root in self.node_shape.topology.root_complexes:
+            held = tuple(bdf for bdf in root.device_bdfs if bdf in present)
+            placed.update(held)
+            if held:
+                roots.append(RootComplex(root.id, root.numa_node, held, root.cpu_affinity))
+        for device in self.devices:
+            if device.pci_bus_id not in placed:
+                domain, bus = device.pci_bus_id.split(":")[:2]
+                roots.append(RootComplex(f"pci{domain}:{bus}", -1, (device.pci_bus_id,), ""))
+        return tuple(roots)
+
+    def same_structure(self, other: State) -> bool:
+        """True if only `runtime` (or `generation`) differs: a patch will do."""
+        return all(getattr(self, name) == getattr(other, name) for name in _COMPARED if name != "runtime")
+
+
+_COMPARED = tuple(name for name in State.__struct_fields__ if name != "generation")
+
+
+class Facts(Spec, frozen=True):
+    """What simulators learnt while running, merged by the agent."""

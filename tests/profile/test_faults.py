@@ -1,0 +1,314 @@
+"""A document that is wrong: each fault one line, with file, line and key, and all of them at once."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from simnode.profile import Options, ProfileError, load_board, load_file
+from simnode.profile.reading import MAX_BYTES
+from tests.profile.documents import SMALL, faults
+
+BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9)
+)
+TOWER = "".join(f"a{i}: &a{i} {'[' * 20}{f'*a{i - 1}' if i else 'x'}{']' * 20}\n" for i in range(3))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", "p.yaml: is empty", id="empty"),
+        pytest.param("# nothing\n", "p.yaml: is empty", id="only a comment"),
+        pytest.param("- a\n", "p.yaml:1: must be a mapping, not a list", id="a list"),
+        pytest.param("a: 1\n\tb: 2\n", "p.yaml:2: is not YAML: a tab cannot indent; use spaces", id="tab"),
+        pytest.param("a: 1\n---\nb: 2\n", "p.yaml:2: holds more than one document", id="two documents"),
+        pytest.param(b"a: 1\nb: \xff\n", "p.yaml:2: is not UTF-8: byte 0xff; save it as UTF-8", id="not UTF-8"),
+        pytest.param(b"a: 1\nb: \x00\n", "p.yaml:2: is not YAML: control characters are not allowed", id="NUL"),
+        pytest.param(BOMB, "p.yaml:5: a4[6]: holds more than 100000 values, aliases expanded", id="YAML bomb"),
+        pytest.param("a: &a [*a]\n", 'p.yaml:1: a[0]: alias "a" refers to nothing before it', id="alias of itself"),
+        pytest.param(TOWER, f"p.yaml:2: a1{'[0]' * 20}: is nested more than 32 deep", id="tower of aliases"),
+        pytest.param("? [a]\n: 1\n", "p.yaml:1: a key must be a word, not a collection", id="a list as key"),
+        pytest.param(
+            "version: !!python/name:os.system x\n",
+            'p.yaml:1: version: tag "tag:yaml.org,2002:python/name:os.system" does not fit "x"',
+            id="foreign tag",
+        ),
+        pytest.param(
+            "a: !!set {x, y}\n",
+            'p.yaml:1: a: tag "tag:yaml.org,2002:set" is not one of YAML 1.2\'s core schema',
+            id="foreign tag of a collection",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_one_fault(text: str | bytes, expected: str) -> None:
+    assert faults(text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(
+            "architecture: ampere",
+            "name: B\n  architecture: ampere",
+            ["p.yaml:5: device_defaults.name: is given twice; the first is on line 4"],
+            id="duplicate key",
+        ),
+        pytest.param(
+            "memory:",
+            "memroy:",
+            ['p.yaml:6: device_defaults.memroy: is no known key; did you mean "memory"?'],
+            id="unknown key",
+        ),
+        pytest.param(
+            "ampere",
+            "amper",
+            [
+                "p.yaml:5: device_defaults.architecture: must be one of kepler, maxwell, pascal, volta, turing, "
+                'ampere, ada, ada_lovelace, hopper, blackwell, not "amper"; did you mean "ampere"?'
+            ],
+            id="unknown word",
+        ),
+        pytest.param(
+            "550.163.01",
+            "../../x",
+            ['p.yaml:2: system.driver_version: must be a driver version such as 550.163.01, not "../../x"'],
+            id="driver version that is a path",
+        ),
+        pytest.param(
+            "0000:0F:00.0",
+            "00000000:07:00.0",
+            ["p.yaml:14: devices[1].pci.bus_id: bus id 0000:07:00.0 is already that of devices[0]"],
+            id="two GPUs on one bus id",
+        ),
+        pytest.param(
+            "00000000000b",
+            "00000000000A",
+            ["p.yaml:13: devices[1].uuid: UUID gpu-00000000-0000-0000-0000-00000000000a is already that of devices[0]"],
+            id="two GPUs with one UUID",
+        ),
+        pytest.param(
+            "index: 1",
+            "index: 0",
+            ["p.yaml:12: devices[1].index: index 0 is already that of devices[0]"],
+            id="two GPUs with one index",
+        ),
+        pytest.param(
+            "0000:0F:00.0",
+            "../../../etc",
+            ['p.yaml:14: devices[1].pci.bus_id: must be a PCI bus id such as 0000:1b:00.0, not "../../../etc"'],
+            id="bus id that is a path",
+        ),
+        pytest.param(
+            "42949672960",
+            "-1",
+            ["p.yaml:6: device_defaults.memory.total_bytes: must be an integer from 0 to 18446744073709551615, not -1"],
+            id="negative",
+        ),
+        pytest.param(
+            "42949672960",
+            "40 GiB",
+            [
+                "p.yaml:6: device_defaults.memory.total_bytes: must be an integer from 0 to 18446744073709551615, "
+                'not "40 GiB"'
+            ],
+            id="text for a number",
+        ),
+        pytest.param(
+            "42949672960",
+            "9" * 5000,
+            ["p.yaml:6: device_defaults.memory.total_bytes: number of 5000 characters"],
+            id="absurd number",
+        ),
+        pytest.param(
+            "{total_bytes: 42949672960}",
+            "{total_bytes: 10, used_bytes: 8, reserved_bytes: 4}",
+            ["p.yaml:6: device_defaults.memory.used_bytes: 8 used and 4 reserved bytes are more than the total of 10"],
+            id="memory that does not add up",
+        ),
+        pytest.param(
+            "  name: NVIDIA A100-SXM4-40GB\n",
+            "",
+            ["p.yaml:3: device_defaults.name: is missing"],
+            id="missing key",
+        ),
+        pytest.param('version: "1.0"\n', "", ["p.yaml:1: version: is missing"], id="missing version"),
+        pytest.param(
+            '"1.0"',
+            '"2.0"',
+            ['p.yaml:1: version: must be a schema version that is known: 1.0, not "2.0"'],
+            id="version 2",
+        ),
+        pytest.param(
+            "num_devices: 2",
+            "num_devices: 65",
+            ["p.yaml:2: system.num_devices: must be an integer from 0 to 64, not 65"],
+            id="too many GPUs",
+        ),
+        pytest.param(
+            "name: NVIDIA A100-SXM4-40GB",
+            'name: "A\\nB"',
+            ['p.yaml:4: device_defaults.name: must be printable text, not "A\\nB"'],
+            id="line break in a name",
+        ),
+        pytest.param(
+            "devices:\n",
+            "pcie_topology: {root_complexes: [{id: pci0000:00, devices: [0000:08:00.0]}]}\ndevices:\n",
+            [
+                'p.yaml:8: pcie_topology.root_complexes[0].devices[0]: "0000:08:00.0" is the bus id of no device',
+            ],
+            id="root complex with an unknown device",
+        ),
+        pytest.param(
+            "devices:\n",
+            "pcie_topology: {root_complexes: [{id: ../x, cpu_affinity: 5-2}]}\ndevices:\n",
+            [
+                'p.yaml:8: pcie_topology.root_complexes[0].id: must be a PCI root such as pci0000:00, not "../x"',
+                "p.yaml:8: pcie_topology.root_complexes[0].cpu_affinity: "
+                'must list CPUs from 0 to 1279, the lower first, not "5-2"',
+            ],
+            id="root complex that is a path",
+        ),
+        pytest.param(
+            "devices:\n",
+            "nvlink: {switches: [{bdf: N/A}]}\n"
+            "pcie_topology: {root_complexes: [{id: pci0000:00, devices: [~]}]}\n"
+            "devices:\n",
+            [
+                "p.yaml:8: nvlink.switches[0].bdf: is missing",
+                "p.yaml:9: pcie_topology.root_complexes[0].devices[0]: must be a PCI bus id such as 0000:1b:00.0, not ~",
+            ],
+            id="nothing where something must be",
+        ),
+        pytest.param(
+            "devices:\n",
+            "fabricmanager: {state_dir: /run/../etc}\ndevices:\n",
+            ['p.yaml:8: fabricmanager.state_dir: must be an absolute path without . or .., not "/run/../etc"'],
+            id="state directory that climbs",
+        ),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_line_and_what_would_be_right(old: str, new: str, expected: list[str]) -> None:
+    assert old in SMALL
+    assert faults(SMALL.replace(old, new)) == expected
+
+
+def test_all_faults_of_a_document_are_reported_at_once() -> None:
+    text = (
+        SMALL.replace("550.163.01", "../../x")
+        .replace("architecture: ampere", "name: B\n  architcture: ampere")
+        .replace("0000:0F", "0000:07")
+    )
+    assert faults(text) == [
+        'p.yaml:2: system.driver_version: must be a driver version such as 550.163.01, not "../../x"',
+        "p.yaml:5: device_defaults.name: is given twice; the first is on line 4",
+        'p.yaml:6: device_defaults.architcture: is no known key; did you mean "architecture"?',
+        "p.yaml:15: devices[1].pci.bus_id: bus id 0000:07:00.0 is already that of devices[0]",
+    ]
+
+
+def test_a_fault_of_the_defaults_is_said_once_for_all_devices() -> None:
+    text = SMALL.replace("42949672960", "0x400, used_bytes: 0x800")
+    assert faults(text) == [
+        "p.yaml:6: device_defaults.memory.used_bytes: 2048 used and 0 reserved bytes are more than the total of 1024"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "expected"),
+    [
+        (Options(gpus=-1), {}, "--gpus: must be a number of GPUs from 0 to 64, not -1"),
+        (Options(gpus=65), {}, "--gpus: must be a number of GPUs from 0 to 64, not 65"),
+        (
+            Options(driver_version="../../x"),
+            {},
+            '--driver-version: must be a driver version such as 550.163.01, not "../../x"',
+        ),
+        (Options(driver_version=""), {}, "p.yaml:2: system.driver_version: is missing"),
+        (
+            Options(),
+            {"DRIVER_VERSION": "550"},
+            'environment: DRIVER_VERSION: must be a driver version such as 550.163.01, not "550"',
+        ),
+        (Options(), {"GPU_COUNT": "-3"}, 'environment: GPU_COUNT: must be a number of GPUs from 0 to 64, not "-3"'),
+        (Options(), {"NODE_NAME": "a/b"}, 'environment: NODE_NAME: must be a host\'s name, not "a/b"'),
+        (Options(), {"SIMNODE_IMEX": "yes"}, 'environment: SIMNODE_IMEX: must be true or false, not "yes"'),
+        (
+            Options(),
+            {"SIMNODE_CAPS_MAJOR": "5000"},
+            'environment: SIMNODE_CAPS_MAJOR: must be a device major from 1 to 4095, not "5000"',
+        ),
+        (Options(overrides=("thermal.tmp=1",)), {}, "--set: thermal.tmp: is no known key"),
+        (
+            Options(overrides=("utilization.gpuu=1",)),
+            {},
+            '--set: utilization.gpuu: is no known key; did you mean "gpu"?',
+        ),
+        (
+            Options(overrides=("utilization.gpu=101",)),
+            {},
+            "--set: utilization.gpu: must be an integer from 0 to 100, not 101",
+        ),
+        (Options(overrides=("gpu",)), {}, '--set: "gpu" must be KEY=VALUE, such as utilization.gpu=50'),
+        (
+            Options(overrides=("memory.used_bytes=99999999999",)),
+            {},
+            "--set: memory.used_bytes: 99999999999 used and 0 reserved bytes are more than the total of 42949672960",
+        ),
+    ],
+)
+def test_a_wrong_option_is_one_line(options: Options, environ: dict[str, str], expected: str) -> None:
+    assert faults(SMALL, options, **environ) == [expected]
+
+
+def test_an_unknown_board_names_the_nearest() -> None:
+    with pytest.raises(ProfileError, match=r'^--board: "h10" is no known board; did you mean "h100"\?$'):
+        load_board("h10")
+
+
+def test_a_board_is_no_path() -> None:
+    with pytest.raises(ProfileError):
+        load_board("../boards/h100")
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        expected = {
+            "": "is a directory; a profile is a regular file",
+            "fifo": "is a FIFO; a profile is a regular file",
+            "socket": "is a socket; a profile is a regular file",
+            "missing": "no such file or directory",
+        }
+        for name, message in expected.items():
+            with pytest.raises(ProfileError) as raised:
+                load_file(tmp_path / name)
+            assert str(raised.value) == f"{tmp_path / name}: {message}"
+
+
+def test_a_device_is_never_opened() -> None:
+    with pytest.raises(ProfileError, match=r"^/dev/zero: is a device; a profile is a regular file$"):
+        load_file("/dev/zero")
+
+
+def test_a_file_too_large_is_not_read(tmp_path: Path) -> None:
+    huge = tmp_path / "huge.yaml"
+    with huge.open("wb") as file:
+        file.truncate(200 << 20)
+    with pytest.raises(ProfileError, match=r"is larger than 4 MiB"):
+        load_file(huge)
+
+
+def test_a_file_that_says_it_is_empty_is_bounded_too() -> None:
+    with pytest.raises(ProfileError) as raised:
+        load_file("/proc/self/environ")
+    assert len(str(raised.value)) < MAX_BYTES
+
+
+def test_a_fault_stays_on_one_line_whatever_it_quotes() -> None:
+    (line,) = faults(SMALL.replace("ampere", '"\\u2028\\e[31mred\\n"'))
+    assert line.isprintable()

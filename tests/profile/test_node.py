@@ -1,0 +1,154 @@
+"""What of a State is no device: links, fabric, IMEX, MIG, network, names; and what makes two States equal."""
+
+from __future__ import annotations
+
+import pytest
+
+from simnode.nvml.encode import encode
+from simnode.profile import Options, compile_state, load_board, load_text
+from simnode.state import (
+    MIGGPU,
+    FabricState,
+    IMEXState,
+    LinkSpec,
+    MIGComputeInstance,
+    MIGGPUInstance,
+    MIGState,
+    NetworkShape,
+    NodeMeta,
+    State,
+    VGPUGuestSpec,
+)
+from tests.profile.documents import SMALL, h100, small
+
+
+def _environ(**environ: str) -> State:
+    return compile_state(load_board("h100"), Options(), environ)
+
+
+def test_links_spread_over_the_switches() -> None:
+    links = h100().runtime.devices[7].links
+    assert len(links) == 18
+    assert [link.remote_index for link in links] == [at % 4 for at in range(18)]
+    assert links[5] == LinkSpec(True, "switch", "0000:d0:00.0", 1)
+
+
+def test_a_gpu_without_switches_has_the_links_that_are_listed() -> None:
+    state = small(
+        """\
+nvlink:
+  links_per_gpu: 4
+  device_links:
+    - index: 0
+      links:
+        - {link: 0, remote_device_type: gpu, remote_index: 1}
+        - {link: 2, state: down, remote_pci_bus_id: 0000:0F:00.0}
+        - {link: 3, remote_device_type: gpu, remote_index: 7}
+"""
+    )
+    assert state.runtime.devices[0].links == (
+        LinkSpec(True, "gpu", "0000:0f:00.0", 1),
+        LinkSpec(False, "", ""),
+        LinkSpec(False, "gpu", "0000:0f:00.0", 1),
+        LinkSpec(False, "", ""),
+    )
+    assert state.runtime.devices[1].links == ()
+    assert encode(state)
+
+
+def test_switches_without_a_pci_identity_are_on_no_bus() -> None:
+    state = small("nvlink: {links_per_gpu: 2, switches: [{bdf: 0000:01:00.0}]}\n")
+    assert state.switches == ()
+    assert state.runtime.devices[0].links == (LinkSpec(True, "switch", "0000:01:00.0", 0),) * 2
+
+
+def test_the_fabric_is_there_with_nvlink() -> None:
+    assert small().fabric == FabricState()
+    assert small("nvlink: {links_per_gpu: 12, bandwidth_per_link_mbps: 25781}\n").fabric == FabricState(
+        True, "", "", 0, 12, 25781
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "environ", "directory"),
+    [
+        ("", {}, ""),
+        ("fabricmanager: {enabled: true}\n", {}, "/run/simnode/fabricmanager"),
+        ("fabricmanager: {state_dir: /srv/fm}\n", {}, "/srv/fm"),
+        ("fabricmanager: {enabled: false, state_dir: /srv/fm}\n", {}, ""),
+        ("fabricmanager: {enabled: true}\n", {"SIMNODE_FABRICMANAGER_STATE_DIR": "/env"}, "/env"),
+    ],
+)
+def test_the_fabric_managers_directory(keys: str, environ: dict[str, str], directory: str) -> None:
+    state = compile_state(load_text((SMALL + keys).encode(), "p.yaml"), Options(), environ)
+    assert state.fabric.manager_state_dir == directory
+
+
+def test_imex_from_profile_and_environment() -> None:
+    assert h100().imex == IMEXState(False, 235, 236)
+    assert small("imex: {enabled: true, imex_major: 500}\n").imex == IMEXState(True, 500, 236)
+    assert _environ(SIMNODE_IMEX="true", SIMNODE_IMEX_MAJOR="501", SIMNODE_CAPS_MAJOR="502").imex == IMEXState(
+        True, 501, 502
+    )
+
+
+def test_a_mig_layout_names_gpus_by_their_minor() -> None:
+    state = small(
+        """\
+mig:
+  caps_major: 240
+  gpus:
+    - index: 1
+      gpu_instances:
+        - id: 3
+          compute_instances: [{id: 0, uuid: MIG-00000000-0000-0000-0000-000000000001}]
+"""
+    )
+    compute = MIGComputeInstance(0, "MIG-00000000-0000-0000-0000-000000000001")
+    assert state.mig == MIGState(240, (MIGGPU(1, (MIGGPUInstance(3, (compute,)),)),))
+    assert state.mig.partitioned()
+    assert encode(state)
+
+
+def test_the_network_is_resolved_whole() -> None:
+    assert small().node_shape.network == NetworkShape()
+    assert small("infiniband: {enabled: true, rate_gbps: 200}\n").node_shape.network == NetworkShape(
+        True, 2, "MT4129", "28.39.2048", "0x0", "MT_0000000838", "{node_name} mlx5_{idx}", "InfiniBand", 200, "ACTIVE",
+        "LinkUp", "a088c2:0300:ab",
+    )  # fmt: skip
+
+
+def test_adapters_follow_the_gpus_or_are_counted() -> None:
+    assert h100(gpus=3).node_shape.network.hca_count == 3
+    assert small("infiniband: {enabled: true, hcas_per_gpu: 2}\n").node_shape.network.hca_count == 4
+    assert small("infiniband: {enabled: true, hca_count: 1}\n").node_shape.network.hca_count == 1
+
+
+def test_names_come_from_the_environment() -> None:
+    assert _environ(NODE_NAME="n1", HOSTNAME="pod").node == NodeMeta("n1", "pod", "/")
+
+
+def test_a_vgpu_guest_knows_its_host_driver() -> None:
+    guest = "vgpu_guest: {host_driver_version: 550.90.05, host_driver_branch: r550_00}"
+    text = SMALL.replace("- index: 1", f"- index: 1\n    {guest}")
+    state = compile_state(load_text(text.encode(), "p.yaml"), Options(), {})
+    assert [device.vgpu_guest for device in state.devices] == [None, VGPUGuestSpec("550.90.05", "r550_00")]
+
+
+def test_equal_inputs_give_equal_states_and_the_generation_does_not_count() -> None:
+    document = load_board("h100")
+    first = compile_state(document, Options(), {}, generation=1)
+    assert compile_state(load_board("h100"), Options(), {}, generation=2) == first
+
+
+def test_an_override_changes_the_runtime_only() -> None:
+    assert h100("utilization.gpu=50").same_structure(h100())
+    assert h100("utilization.gpu=50") != h100()
+    assert not h100(driver="550.163.01").same_structure(h100())
+
+
+def test_the_environment_is_only_what_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPU_COUNT", "1")
+    monkeypatch.setenv("NODE_NAME", "elsewhere")
+    assert len(h100().devices) == 8
+    assert h100().node.node_name == ""

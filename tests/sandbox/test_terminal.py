@@ -1,0 +1,106 @@
+"""Job control: a run is one job of the shell that started it, and a shell inside has jobs of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.sandbox.running import SIMNODE, Runner
+from tests.sandbox.terminal import CTRL_C, CTRL_Z, Terminal
+
+RUN = " ".join(SIMNODE) + " run -- "
+INNER = RUN + "env PS1='inner> ' bash --norc --noprofile -i\n"
+
+
+@pytest.fixture
+def terminal(runner: Runner) -> Iterator[Terminal]:
+    """A terminal whose shell is ready."""
+    with Terminal(runner.uid, runner.environ(), runner.scratch) as terminal:
+        terminal.expect("outer> $")
+        yield terminal
+
+
+def test_interrupt_ends_the_command(terminal: Terminal) -> None:
+    """^C reaches the command; the shell sees its code and has the terminal."""
+    terminal.type(RUN + "sh -c 'echo here we are; exec sleep 1000'\n")
+    terminal.expect("\nhere we are")
+    terminal.type(CTRL_C)
+    terminal.expect("outer> $")
+    terminal.type("echo code=$?\n")
+    terminal.expect("\ncode=130")
+
+
+def test_suspended_run_is_a_job(terminal: Terminal) -> None:
+    """^Z stops it, fg brings it back, the command then reads from the terminal."""
+    terminal.type(RUN + "sh -c 'echo here we are; read word; echo got $word'\n")
+    terminal.expect("\nhere we are")
+    terminal.type(CTRL_Z)
+    terminal.expect("Stopped")
+    terminal.expect("outer> $")
+    terminal.type("fg\n")
+    terminal.expect("read word")
+    terminal.type("something\n")
+    terminal.expect("\ngot something")
+    terminal.expect("outer> $")
+
+
+def test_background_run_leaves_the_terminal_alone(terminal: Terminal) -> None:
+    """A run that was started with & ends without taking the terminal from what is in the foreground."""
+    terminal.type(RUN + "sleep 0.2 & cat; echo after\n")
+    terminal.expect(r"\[1\] \d+")
+    terminal.type("one\n")
+    terminal.expect("\none\r\n")
+    terminal.type("two\n\x04")
+    terminal.expect("\nafter")
+    terminal.type("wait; echo code=$?\n")
+    terminal.expect("\ncode=0")
+
+
+def test_shell_inside_controls_its_jobs(terminal: Terminal) -> None:
+    """^C, ^Z, fg inside; after exit the outer shell has the terminal and the code."""
+    terminal.type(INNER)
+    terminal.expect("inner> $")
+    terminal.type("sh -c 'echo here we are; exec sleep 1000'\n")
+    terminal.expect("\nhere we are")
+    terminal.type(CTRL_Z)
+    terminal.expect("Stopped")
+    terminal.expect("inner> $")
+    terminal.type("fg\n")
+    terminal.expect("exec sleep 1000'\r\n")
+    terminal.type(CTRL_C)
+    terminal.expect("inner> $")
+    terminal.type("exit 7\n")
+    terminal.expect("outer> $")
+    terminal.type("echo code=$?\n")
+    terminal.expect("\ncode=7")
+    terminal.type("cat\n")
+    terminal.type("read by the outer shell's job\n")
+    terminal.expect("\nread by the outer")
+    terminal.type(CTRL_C)
+    terminal.expect("outer> $")
+
+
+def test_shell_inside_can_be_suspended(terminal: Terminal) -> None:
+    """`suspend` in the inner shell gives the terminal to the outer one, fg gives it back."""
+    terminal.type(INNER)
+    terminal.expect("inner> $")
+    terminal.type("suspend\n")
+    terminal.expect("Stopped")
+    terminal.expect("outer> $")
+    terminal.type("fg\n")
+    terminal.type("echo in=$SIMNODE_MARK\n")
+    terminal.expect("\nin=[0-9a-f]{32}")
+    terminal.expect("inner> $")
+    terminal.type("exit 0\n")
+    terminal.expect("outer> $")
+
+
+def test_no_complaint_about_job_control(terminal: Terminal) -> None:
+    """The inner shell has a terminal and a process group as it should."""
+    terminal.type(INNER)
+    assert "job control" not in terminal.expect(r"(?s)bash.*?inner> $")
+    terminal.type("tty\n")
+    terminal.expect("\n/dev/pts/")
+    terminal.type("exit 0\n")
+    terminal.expect("outer> $")

@@ -1,0 +1,59 @@
+"""The profile beside the image: one line is set, all the rest stays."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from simnode.simulators.gpudriver.config import with_num_devices
+
+CASES = {
+    "replaced": ("system:\n  num_devices: 8 # all\n  x: 010\n", "system:\n  num_devices: 3\n  x: 010\n"),
+    "replaced further down": ("system:\n    # why\n\n    x: 1\n    num_devices: 8\n", None),
+    "quoted": ('"system":\n  "num_devices": 8\n', '"system":\n  num_devices: 3\n'),
+    "added": ("system: # ours\n  x: 0x10\ny: 1\n", "system: # ours\n  num_devices: 3\n  x: 0x10\ny: 1\n"),
+    "added to an empty section": ("system:\ny: 1\n", "system:\n  num_devices: 3\ny: 1\n"),
+    "another section's is left alone": ("system:\n  x: 1\ny:\n  num_devices: 8\n", None),
+    "a deeper one is left alone": ("system:\n  x:\n    num_devices: 8\n", None),
+    "no last line end": ("system:\n  num_devices: 8", "system:\n  num_devices: 3\n"),
+    "no section": ("y: 010\nz: 0000:07:00.0\n", "system:\n  num_devices: 3\ny: 010\nz: 0000:07:00.0\n"),
+    "flow style": ("system: {x: 010}\n", "system:\n  num_devices: 3\n  x: 010\n"),
+    "JSON": ('{"system": {"num_devices": 8, "x": "1"}}', '"system":\n  num_devices: 3\n  "x": "1"\n'),
+    "a number over several lines": ("system:\n  num_devices:\n    8\n  x: 1\n", "system:\n  num_devices: 3\n  x: 1\n"),
+    "a null section": ("y: 1\nsystem: ~\n", "system:\n  num_devices: 3\ny: 1\n"),
+    "an empty document": ("", "system:\n  num_devices: 3\n"),
+}
+
+
+@pytest.mark.parametrize(("document", "expected"), CASES.values(), ids=CASES)
+def test_num_devices_is_set_and_the_rest_stays(document: str, expected: str | None) -> None:
+    written = with_num_devices(document.encode(), 3).decode()
+    assert "num_devices: 3\n" in written
+    if expected is not None:
+        assert written == expected
+    wanted = yaml.safe_load(document) or {}
+    wanted["system"] = {**(wanted.get("system") or {}), "num_devices": 3}
+    assert yaml.safe_load(written) == wanted
+
+
+_SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
+_KEYS = st.sampled_from(["system", "num_devices", "devices", "x", "y: z", "# no"])
+_VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=3))
+_DOCUMENTS = st.dictionaries(_KEYS, _VALUES, max_size=4).map(
+    lambda document: {**document, "system": document["system"] if isinstance(document.get("system"), dict) else None}
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_DOCUMENTS, st.booleans() | st.none(), st.integers(0, 64), st.integers(2, 6))
+def test_any_document_means_the_same_but_for_the_count(
+    document: dict[str, object], flow: bool | None, count: int, indent: int
+) -> None:
+    text = yaml.safe_dump(document, default_flow_style=flow, indent=indent, allow_unicode=True)
+    written = with_num_devices(text.encode(), count)
+    section = document["system"]
+    wanted = {**document, "system": {**(section if isinstance(section, dict) else {}), "num_devices": count}}
+    assert yaml.safe_load(written) == wanted
+    assert f"num_devices: {count}" in written.decode()
