@@ -2,6 +2,8 @@
 
 PYTHON ?= $(shell test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
 VENV := .venv
+# Room by room, in the order of tests/rooms.py.
+PYTEST := $(VENV)/bin/python -m pytest -n auto --no-loadscope-reorder
 PIP := $(VENV)/bin/python -m pip --quiet --disable-pip-version-check install --root-user-action=ignore
 
 .PHONY: run test check lint native bench clean
@@ -11,10 +13,10 @@ run: $(VENV)/.run native
 
 test: $(VENV)/.test native
 	@$(VENV)/bin/python tests/consumers/fetch.py
-	$(VENV)/bin/python -m pytest
+	$(PYTEST)
 
 check: lint native
-	$(VENV)/bin/python -m pytest -q -m "not consumer"
+	$(PYTEST) -q -m "not consumer"
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check

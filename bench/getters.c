@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Rounds are shorter than a scheduler's slice, so that a preempted one is an outlier and not the median. */
-enum { CALLS = 20000, ROUNDS = 201, THREADS = 2 };
+/* Rounds are shorter than a scheduler's slice, so that a preempted one is an outlier and not the median; the getters take
+   turns, so that a slow spell of the machine strikes them all. */
+enum { CALLS = 20000, ROUNDS = 501, THREADS = 2 };
 
 typedef struct device *handle;
 typedef int (*one_value)(handle, void *);
@@ -85,11 +86,12 @@ static const struct subject {
     {"monotonic", call_monotonic},
 };
 
+enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
+
 struct worker {
     pthread_t thread;
-    const struct subject *subject;
     pthread_barrier_t *start;
-    double median;
+    double rounds[SUBJECTS][ROUNDS];
 };
 
 static int ascending(const void *a, const void *b)
@@ -101,36 +103,42 @@ static int ascending(const void *a, const void *b)
 static void *work(void *argument)
 {
     struct worker *worker = argument;
-    double rounds[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
-        struct timespec from, to;
-        pthread_barrier_wait(worker->start);
-        clock_gettime(CLOCK_MONOTONIC, &from);
-        worker->subject->calls();
-        clock_gettime(CLOCK_MONOTONIC, &to);
-        rounds[round] = ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) / CALLS;
+        for (int i = 0; i < SUBJECTS; i++) {
+            struct timespec from, to;
+            pthread_barrier_wait(worker->start);
+            clock_gettime(CLOCK_MONOTONIC, &from);
+            subjects[i].calls();
+            clock_gettime(CLOCK_MONOTONIC, &to);
+            double seconds = (double)(to.tv_sec - from.tv_sec), rest = (double)(to.tv_nsec - from.tv_nsec);
+            worker->rounds[i][round] = (seconds * 1e9 + rest) / CALLS;
+        }
     }
-    qsort(rounds, ROUNDS, sizeof rounds[0], ascending);
-    worker->median = rounds[ROUNDS / 2];
     return NULL;
 }
 
-static double measure(const struct subject *subject, int threads)
+static void measure(int threads)
 {
-    struct worker workers[THREADS];
+    static struct worker workers[THREADS];
     pthread_barrier_t start;
-    double slowest = 0;
     pthread_barrier_init(&start, NULL, (unsigned)threads);
     for (int i = 0; i < threads; i++) {
-        workers[i] = (struct worker){.subject = subject, .start = &start};
+        workers[i].start = &start;
         pthread_create(&workers[i].thread, NULL, work, &workers[i]);
     }
     for (int i = 0; i < threads; i++) {
         pthread_join(workers[i].thread, NULL);
-        slowest = workers[i].median > slowest ? workers[i].median : slowest;
+    }
+    for (int subject = 0; subject < SUBJECTS; subject++) {
+        double slowest = 0;
+        for (int i = 0; i < threads; i++) {
+            double *rounds = workers[i].rounds[subject];
+            qsort(rounds, ROUNDS, sizeof rounds[0], ascending);
+            slowest = rounds[ROUNDS / 2] > slowest ? rounds[ROUNDS / 2] : slowest;
+        }
+        printf("%s %d %.2f\n", subjects[subject].name, threads, slowest);
     }
     pthread_barrier_destroy(&start);
-    return slowest;
 }
 
 int main(void)
@@ -153,10 +161,8 @@ int main(void)
         fprintf(stderr, "a getter does not answer\n");
         return 1;
     }
-    for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
-        for (int threads = 1; threads <= THREADS; threads++) {
-            printf("%s %d %.2f\n", subjects[i].name, threads, measure(&subjects[i], threads));
-        }
+    for (int threads = 1; threads <= THREADS; threads++) {
+        measure(threads);
     }
     return 0;
 }

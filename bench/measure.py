@@ -33,7 +33,8 @@ def output(*command: str | Path) -> str:
     """Standard output of a command that has to succeed; 120 s at most."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
-        raise Failed(f"{' '.join(map(str, command))}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
+        said = (done.stderr.strip() or "no word").splitlines()[-1]
+        raise Failed(f"{' '.join(map(str, command))}: exit {done.returncode}: {said}")
     return done.stdout
 
 

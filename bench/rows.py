@@ -43,14 +43,13 @@ def getters() -> Iterator[Row]:
     for name in ("temperature", "utilization", "memory", "handle"):
         for threads in (1, 2):
             yield Row(f"{name}, constant, {threads} thread(s)", idle[name, threads], "ns", 10)
-    for name in ("temperature", "utilization", "power"):
+    for name, gauges in (("temperature", 1), ("power", 1), ("utilization", 2)):
         for threads in (1, 2):
-            gauge, coarse = loaded[name, threads], loaded["coarse", threads]
-            against = f"{gauge:.1f} ns, coarse clock {coarse:.1f} ns"
-            yield Row(f"{name}, gauge, {threads} thread(s), over the coarse clock", gauge - coarse, "ns", 8, against)
-            monotonic = loaded["monotonic", threads]
-            against = f"monotonic clock {monotonic:.1f} ns"
-            yield Row(f"{name}, gauge, {threads} thread(s), to the clock", gauge / monotonic, "x", 0.5, against)
+            label = f"{name}, {'gauge' if gauges == 1 else 'two gauges'}, {threads} thread(s)"
+            taken, coarse, monotonic = loaded[name, threads], loaded["coarse", threads], loaded["monotonic", threads]
+            against = f"{taken:.1f} ns, coarse clock {coarse:.1f} ns"
+            yield Row(f"{label}, over the coarse clock", taken - coarse, "ns", 8 * gauges, against)
+            yield Row(f"{label}, to the clock", taken / monotonic, "x", 0.5, f"clock {monotonic:.1f} ns")
 
 
 def _getters(text: str) -> dict[tuple[str, int], float]:

@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ ARTEFACTS = (
 
 
 class Builder:
-    """One build with one compiler."""
+    """One build with one compiler. A file is as old as the moment its making began, so no edit meanwhile is lost."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._cc = shlex.split(environ.get("CC") or "cc")
@@ -113,8 +114,10 @@ class Builder:
         stamp = output / f"{generator.module}.stamp"
         if self._stale(stamp, _files(ROOT, generator.inputs)):
             output.mkdir(parents=True, exist_ok=True)
+            begun = time.time_ns()
             _run([sys.executable, "-m", generator.module, str(output)], {**os.environ, "PYTHONPATH": str(ROOT / "src")})
             stamp.touch()
+            os.utime(stamp, ns=(begun, begun))
 
     def _compile(self, folder: str) -> list[Path]:
         generated = BUILD / "generated" / folder
@@ -135,7 +138,9 @@ class Builder:
     def _object(self, source: Path, output: Path, include: Sequence[str], headers: Iterable[Path]) -> None:
         command = [*self._cc, *COMPILE, *include, "-c", str(source), "-o", str(output)]
         if self._stale(output, [source, *headers], command):
+            begun = time.time_ns()
             _run(command)
+            os.utime(output, ns=(begun, begun))
             _command_file(output).write_text(shlex.join(command))
 
     def _link(self, artefact: Artefact, objects: Mapping[str, list[Path]]) -> bool:
@@ -145,7 +150,9 @@ class Builder:
         command = [*self._cc, *LINK, *artefact.link, *map(str, inputs), "-o", str(record)]
         if final.exists() and not self._stale(record, [*inputs, *_files(ROOT, artefact.inputs)], command):
             return False
+        begun = time.time_ns()
         _run(command)
+        os.utime(record, ns=(begun, begun))
         if artefact.name == "libnvidia-ml.so" and (faults := elf.faults(record)):
             record.unlink()
             raise BuildError("libnvidia-ml.so breaks its contract: " + "; ".join(faults))

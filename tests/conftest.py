@@ -8,14 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
-from tests import reach
+from tests import examples, reach, rooms
 from tests.consumers import fetch
 
 ORDINARY = 61234
 """Uid and gid of the ordinary user when root runs the suite: one that no machine has given to anybody."""
 
 Obtain = Callable[[str], fetch.Fetched]
+
+settings.load_profile(examples.PROFILE)
 
 _absent = pytest.StashKey[dict[str, str]]()
 
@@ -29,6 +32,17 @@ def pytest_configure(config: pytest.Config) -> None:
             reach.open_up([Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix), cache])
         except reach.Unreachable as error:
             raise pytest.UsageError(str(error)) from None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What looks at the machine comes first."""
+    items.sort(key=lambda item: rooms.room(item.nodeid) != "machine")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> rooms.RoomScheduling:
+    """With several workers, room by room."""
+    return rooms.RoomScheduling(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -1,8 +1,9 @@
 /* The local node's init: pid 1 of the node's pid namespace. It mounts, starts the agent, reaps, and converges nothing.
  *
  * Descriptors it is started with: REPORT takes one line per event to the launcher ("init PID", "staged", "failed WHY",
- * "refused STEP: ERROR"), STATE holds the compiled State for the agent, LIFELINE hangs up when the launcher is gone.
- * The agent gets REPORT (a pipe of init's own) and STATE under the same numbers.
+ * "refused STEP: ERROR"), STATE holds what the agent needs, LIFELINE hangs up when the launcher is gone. A byte through
+ * LIFELINE lets a staged node outlive its launcher: init reports "staying". HELD, if it is open, is a file that is locked
+ * as long as init lives. The agent gets REPORT (a pipe of init's own) and STATE under the same numbers.
  */
 #ifndef SIMNODE_INIT_H
 #define SIMNODE_INIT_H
@@ -11,7 +12,7 @@
 #include <stdnoreturn.h>
 #include <sys/types.h>
 
-enum { REPORT = 3, STATE = 4, LIFELINE = 5 };
+enum { REPORT = 3, STATE = 4, LIFELINE = 5, HELD = 6 };
 
 struct plan {
     const char *library;  /* the directory of the machine's libc.so.6, resolved */
@@ -27,6 +28,7 @@ noreturn void refuse(const char *step);
 
 /* namespaces.c */
 void enter_namespaces(const struct plan *plan);
+void outlive_launcher(void);
 void keep_capabilities(void);
 
 /* mounts.c */
@@ -35,8 +37,19 @@ void join_path(char *path, const char *directory, const char *name);
 void mount_node(const struct plan *plan);
 bool mount_proc_driver(const char *library);
 
+/* submounts.c */
+enum { MAX_SUBMOUNTS = 256 };
+struct submounts {
+    const char *place; /* the directory that holds them until they are released */
+    int count;
+    char *path[MAX_SUBMOUNTS]; /* where each belongs */
+};
+bool first_submount(const char *directory, char *path); /* PATH_MAX bytes */
+void hold_submounts(struct submounts *submounts, const char *directory, const char *but);
+void release_submounts(struct submounts *submounts);
+
 /* devices.c */
-void mount_devices(const char *node_root);
+void mount_devices(const struct plan *plan, const char *node_root);
 
 /* agent.c */
 struct agent {

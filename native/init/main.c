@@ -32,15 +32,27 @@ static bool read_plan(struct plan *plan, int count, char **words) {
     return true;
 }
 
-static int watch_children(void) {
-    sigset_t children;
-    sigemptyset(&children);
-    sigaddset(&children, SIGCHLD);
-    sigprocmask(SIG_SETMASK, &children, NULL);
-    int file = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+/* SIGTERM ends a node without a pid namespace: SIGKILL for init would leave everybody else. */
+static int watch_signals(const struct plan *plan) {
+    sigset_t watched;
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    if (!plan->pid_namespace)
+        sigaddset(&watched, SIGTERM);
+    sigprocmask(SIG_SETMASK, &watched, NULL);
+    int file = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (file < 0)
         refuse("signalfd");
     return file;
+}
+
+/* True once somebody has asked for the end. */
+static bool hear_signals(int signals) {
+    struct signalfd_siginfo news;
+    bool terminated = false;
+    while (read(signals, &news, sizeof news) == sizeof news)
+        terminated = terminated || news.ssi_signo == SIGTERM;
+    return terminated;
 }
 
 static void reap(struct agent *agent, const struct plan *plan) {
@@ -50,24 +62,38 @@ static void reap(struct agent *agent, const struct plan *plan) {
             agent_ended(agent, plan, status);
 }
 
-/* Until the launcher is gone. */
-static void serve(struct agent *agent, const struct plan *plan, int children) {
+/* The launcher waits for the report: were it gone before the request is withdrawn, init would die with it. */
+static void stay(struct pollfd *lifeline, pid_t *launcher) {
+    outlive_launcher();
+    report("staying");
+    close(LIFELINE);
+    close(REPORT);
+    *lifeline = (struct pollfd){.fd = -1};
+    *launcher = 0;
+}
+
+/* Until the launcher is gone, unless it has let the node outlive it; without a pid namespace also until SIGTERM. */
+static void serve(struct agent *agent, const struct plan *plan, int signals, pid_t *launcher) {
     struct pollfd events[] = {
-        {.fd = LIFELINE},
+        {.fd = LIFELINE, .events = POLLIN},
         {.fd = agent->reports[0], .events = POLLIN},
-        {.fd = children, .events = POLLIN},
+        {.fd = signals, .events = POLLIN},
     };
-    while (!(events[0].revents & (POLLHUP | POLLERR))) {
-        struct signalfd_siginfo ignored;
+    bool terminated = false;
+    while (!terminated) {
+        char byte;
         if (agent_timeout(agent) == 0)
             agent_start(agent, plan);
         if (poll(events, 3, agent_timeout(agent)) < 0)
             continue;
         if (events[1].revents & POLLIN)
             agent_listen(agent, plan);
-        while (read(children, &ignored, sizeof ignored) > 0)
-            continue;
+        terminated = hear_signals(signals);
         reap(agent, plan);
+        if ((events[0].revents & POLLIN) && agent->staged && read(LIFELINE, &byte, 1) == 1)
+            stay(&events[0], launcher);
+        else if (events[0].revents)
+            break;
     }
 }
 
@@ -76,21 +102,22 @@ int main(int count, char **words) {
     struct agent agent;
     pid_t launcher = getppid();
     if (!read_plan(&plan, count, words)) {
-        fprintf(stderr, "simnode: init is started by simnode run, not by hand\n");
+        fprintf(stderr, "simnode: init is started by simnode run and simnode up, not by hand\n");
         return 2;
     }
     umask(022);
     fcntl(REPORT, F_SETFD, FD_CLOEXEC);
     fcntl(LIFELINE, F_SETFD, FD_CLOEXEC);
+    fcntl(HELD, F_SETFD, FD_CLOEXEC);
     enter_namespaces(&plan);
     mount_node(&plan);
     if (chdir("/") < 0)
         refuse("/");
-    int children = watch_children();
+    int signals = watch_signals(&plan);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     agent_prepare(&agent);
     agent_start(&agent, &plan);
-    serve(&agent, &plan, children);
+    serve(&agent, &plan, signals, &launcher);
     if (!plan.pid_namespace)
         kill_namespace_mates(launcher);
     return 0;

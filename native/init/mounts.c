@@ -47,14 +47,23 @@ static void make_link(const char *directory, const char *name, const char *targe
 }
 
 static void overlay(const char *lower, const char *directory) {
-    char options[2 * PATH_MAX + 16];
+    char options[2 * PATH_MAX + 16], submount[PATH_MAX], step[2 * PATH_MAX + 64];
     snprintf(options, sizeof options, "lowerdir=%s:%s", lower, directory);
-    mount_or_refuse("simnode", directory, "overlay", MS_RDONLY, options);
+    if (mount("simnode", directory, "overlay", MS_RDONLY, options) == 0)
+        return;
+    int why = errno;
+    if (first_submount(directory, submount))
+        snprintf(step, sizeof step, "mount of overlay on %s, below which %s is mounted", directory, submount);
+    else
+        snprintf(step, sizeof step, "mount of overlay on %s", directory);
+    errno = why;
+    refuse(step);
 }
 
 /* The library directory shows libnvidia-ml.so.1 and the node root, the program directory nvidia-smi. */
 static void mount_overlays(const struct plan *plan, const char *node_root) {
     char path[PATH_MAX];
+    struct submounts submounts = {.place = SCAFFOLD "/submounts"};
     mount_or_refuse("simnode", SCAFFOLD, "tmpfs", MS_NOSUID, "mode=0755");
     make_directory(SCAFFOLD "/root");
     mount_or_refuse("simnode", SCAFFOLD "/root", "tmpfs", MS_NOSUID, "mode=0755");
@@ -65,8 +74,14 @@ static void mount_overlays(const struct plan *plan, const char *node_root) {
     make_directory(SCAFFOLD "/programs");
     join_path(path, node_root, "driver/usr/bin/nvidia-smi");
     make_link(SCAFFOLD "/programs", "nvidia-smi", path);
+    make_directory(submounts.place);
+    if (!plan->user_namespace) {
+        hold_submounts(&submounts, plan->library, node_root);
+        hold_submounts(&submounts, plan->programs, node_root);
+    }
     overlay(SCAFFOLD "/library", plan->library);
     overlay(SCAFFOLD "/programs", plan->programs);
+    release_submounts(&submounts);
     mount_or_refuse(SCAFFOLD "/root", node_root, NULL, MS_MOVE, NULL);
     if (umount2(SCAFFOLD, MNT_DETACH) < 0)
         refuse("umount of " SCAFFOLD);
@@ -94,7 +109,7 @@ void mount_node(const struct plan *plan) {
     if (plan->pid_namespace)
         mount_or_refuse("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_overlays(plan, node_root);
-    mount_devices(node_root);
+    mount_devices(plan, node_root);
 }
 
 /* Binds the machine's own entries of /proc/driver below `stage`, its nvidia left out. */

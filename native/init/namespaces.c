@@ -40,6 +40,10 @@ static void die_with_launcher(void) {
         _exit(1);
 }
 
+void outlive_launcher(void) {
+    prctl(PR_SET_PDEATHSIG, 0);
+}
+
 /* Returns in the process that is the node's init. With a pid namespace that is a new child of the *launcher*
  * (CLONE_PARENT), and the process that called ends here, having told its pid. */
 void enter_namespaces(const struct plan *plan) {

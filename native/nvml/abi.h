@@ -1,7 +1,7 @@
 /* NVML's binary interface: the codes, ids and structs that callers and this library must agree on.
  *
- * Written from measured layouts; a test compiles it beside the real header and compares every size and offset. Sizes are
- * those of x86-64 and arm64. A struct that starts with `version` carries the tag size | number << 24. */
+ * Written from measured layouts; a test compiles it beside the real header and compares every size and offset. Sizes
+ * are those of x86-64 and arm64. A struct that starts with `version` carries the tag size | number << 24. */
 #ifndef SN_ABI_H
 #define SN_ABI_H
 

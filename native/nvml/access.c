@@ -132,7 +132,8 @@ nvmlReturn_t sn_get_one(nvmlDevice_t device, enum sn_kind kind, size_t at, unsig
     return code;
 }
 
-nvmlReturn_t sn_get_pair(nvmlDevice_t device, size_t first_at, size_t second_at, unsigned int *first, unsigned int *second)
+nvmlReturn_t sn_get_pair(nvmlDevice_t device, size_t first_at, size_t second_at, unsigned int *first,
+                         unsigned int *second)
 {
     struct sn_want wants[] = {{SN_WORD, first_at}, {SN_WORD, second_at}};
     uint64_t values[2];

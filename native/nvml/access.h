@@ -1,7 +1,7 @@
 /* The one way to reach a cell of the image.
  *
- * A read opens a handle (initialised? ours?), looks at the newest slot, copies what it wants and asks whether what it saw
- * was one whole publish; if not, again, a bounded number of times. No lock, no allocation, no system call.
+ * A read opens a handle (initialised? ours?), looks at the newest slot, copies what it wants and asks whether what it
+ * saw was one whole publish; if not, again, a bounded number of times. No lock, no allocation, no system call.
  *
  *     struct sn_read read;
  *     nvmlReturn_t code = sn_open(&read, device);
@@ -22,7 +22,8 @@
 #include "abi.h"
 #include "rules.h"
 
-/* A reader is torn only by a publish that begins and another that began before it; so many in a row mean a broken image. */
+/* A reader is torn only by a publish that begins and another that began before it; so many in a row mean a broken
+ * image. */
 #define SN_TRIES 10000
 #define SN_NO_DEVICE 255u
 #define SN_NO_INSTANCE 0xffffffffu
@@ -77,7 +78,8 @@ nvmlReturn_t sn_bad_argument(nvmlDevice_t device);
 nvmlReturn_t sn_get_cells(nvmlDevice_t device, const struct sn_want *wants, unsigned int count, uint64_t *values);
 nvmlReturn_t sn_get_one(nvmlDevice_t device, enum sn_kind kind, size_t at, unsigned long long *out);
 /* Two words, both or none. */
-nvmlReturn_t sn_get_pair(nvmlDevice_t device, size_t first_at, size_t second_at, unsigned int *first, unsigned int *second);
+nvmlReturn_t sn_get_pair(nvmlDevice_t device, size_t first_at, size_t second_at, unsigned int *first,
+                         unsigned int *second);
 /* Copies a text of `capacity` bytes in the image; `out` may belong to the caller and has `length` bytes. */
 nvmlReturn_t sn_get_text(nvmlDevice_t device, size_t at, size_t capacity, char *out, unsigned int length);
 /* Hands a text to a caller as NVML does: INVALID_ARGUMENT without a buffer, INSUFFICIENT_SIZE in too small a one. */
@@ -150,8 +152,8 @@ static inline uint64_t sn_counter_now(const struct sn_read *read, const struct s
     return sn_counter_at(counter, &read->device->curve, &read->device->old_curve, now);
 }
 
-/* The two kinds that monitors poll most are read in one look without a loop; whatever is out of the ordinary (torn, load,
- * a handle that is no device's) goes on in a function of its own, so that the ordinary needs no stack. */
+/* The two kinds that monitors poll most are read in one look without a loop; whatever is out of the ordinary (torn,
+ * load, a handle that is no device's) goes on in a function of its own, so that the ordinary needs no stack. */
 static inline nvmlReturn_t sn_get_word(nvmlDevice_t device, size_t at, unsigned int *out)
 {
     struct sn_read read;

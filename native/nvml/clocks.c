@@ -34,7 +34,8 @@ static const size_t boost[NVML_CLOCK_COUNT] = {
     offsetof(struct sn_device, clocks_video_max),
 };
 
-static nvmlReturn_t word_of(const size_t table[NVML_CLOCK_COUNT], nvmlDevice_t device, unsigned int type, unsigned int *mhz)
+static nvmlReturn_t word_of(const size_t table[NVML_CLOCK_COUNT], nvmlDevice_t device, unsigned int type,
+                            unsigned int *mhz)
 {
     if (type >= NVML_CLOCK_COUNT || mhz == NULL)
         return sn_bad_argument(device);
@@ -58,7 +59,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, uns
     return word_of(application, device, type, mhz);
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t device, unsigned int type, unsigned int *mhz)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t device, unsigned int type,
+                                                               unsigned int *mhz)
 {
     return word_of(application_default, device, type, mhz);
 }

@@ -50,7 +50,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t device, ch
     return sn_get_text(device, TEXT(gsp_firmware_version), version, 64);
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetGspFirmwareMode(nvmlDevice_t device, unsigned int *enabled, unsigned int *by_default)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetGspFirmwareMode(nvmlDevice_t device, unsigned int *enabled,
+                                                      unsigned int *by_default)
 {
     unsigned int mode;
     nvmlReturn_t code;
@@ -88,10 +89,12 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t device, unsi
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
 {
     return sn_get_pair(device, offsetof(struct sn_device, compute_capability_major),
-                       offsetof(struct sn_device, compute_capability_minor), (unsigned int *)major, (unsigned int *)minor);
+                       offsetof(struct sn_device, compute_capability_minor), (unsigned int *)major,
+                       (unsigned int *)minor);
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuOperationMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuOperationMode(nvmlDevice_t device, unsigned int *current,
+                                                       unsigned int *pending)
 {
     return sn_get_pair(device, offsetof(struct sn_device, gpu_operation_mode_current),
                        offsetof(struct sn_device, gpu_operation_mode_pending), current, pending);

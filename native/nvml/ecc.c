@@ -14,7 +14,8 @@ static const size_t totals[NVML_MEMORY_ERROR_TYPE_COUNT][NVML_ECC_COUNTER_TYPE_C
     {AT(ecc_errors_volatile_single_bit_total), AT(ecc_errors_aggregate_single_bit_total)},
     {AT(ecc_errors_volatile_double_bit_total), AT(ecc_errors_aggregate_double_bit_total)},
 };
-_Static_assert(AT(ecc_errors_volatile_single_bit_cbu) == AT(ecc_errors_volatile_single_bit_l1_cache) + 5 * sizeof(struct sn_wide),
+_Static_assert(AT(ecc_errors_volatile_single_bit_cbu) ==
+                   AT(ecc_errors_volatile_single_bit_l1_cache) + 5 * sizeof(struct sn_wide),
                "the locations lie in a row");
 
 /* Counters exist while ECC is on. */
@@ -46,7 +47,8 @@ static nvmlReturn_t sram(nvmlDevice_t device, unsigned int type, unsigned int co
 {
     static const struct sn_want uncorrected[NVML_ECC_COUNTER_TYPE_COUNT][2] = {
         {{SN_WIDE, AT(ecc_sram_volatile_uncorrectable_parity)}, {SN_WIDE, AT(ecc_sram_volatile_uncorrectable_secded)}},
-        {{SN_WIDE, AT(ecc_sram_aggregate_uncorrectable_parity)}, {SN_WIDE, AT(ecc_sram_aggregate_uncorrectable_secded)}},
+        {{SN_WIDE, AT(ecc_sram_aggregate_uncorrectable_parity)},
+         {SN_WIDE, AT(ecc_sram_aggregate_uncorrectable_secded)}},
     };
     uint64_t values[2];
     nvmlReturn_t code;
@@ -99,12 +101,18 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetDetailedEccErrors(nvmlDevice_t device, uns
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device, nvmlEccSramErrorStatus_v1_t *status)
 {
     static const struct sn_want wants[] = {
-        {SN_WIDE, AT(ecc_sram_aggregate_uncorrectable_parity)}, {SN_WIDE, AT(ecc_sram_aggregate_uncorrectable_secded)},
-        {SN_WIDE, AT(ecc_sram_aggregate_correctable)},          {SN_WIDE, AT(ecc_sram_volatile_uncorrectable_parity)},
-        {SN_WIDE, AT(ecc_sram_volatile_uncorrectable_secded)},  {SN_WIDE, AT(ecc_sram_volatile_correctable)},
-        {SN_WIDE, AT(ecc_sram_uncorrectable_sources_l2)},       {SN_WIDE, AT(ecc_sram_uncorrectable_sources_sm)},
-        {SN_WIDE, AT(ecc_sram_uncorrectable_sources_pcie)},     {SN_WIDE, AT(ecc_sram_uncorrectable_sources_microcontroller)},
-        {SN_WIDE, AT(ecc_sram_uncorrectable_sources_other)},    {SN_WORD, AT(ecc_sram_threshold_exceeded)},
+        {SN_WIDE, AT(ecc_sram_aggregate_uncorrectable_parity)},
+        {SN_WIDE, AT(ecc_sram_aggregate_uncorrectable_secded)},
+        {SN_WIDE, AT(ecc_sram_aggregate_correctable)},
+        {SN_WIDE, AT(ecc_sram_volatile_uncorrectable_parity)},
+        {SN_WIDE, AT(ecc_sram_volatile_uncorrectable_secded)},
+        {SN_WIDE, AT(ecc_sram_volatile_correctable)},
+        {SN_WIDE, AT(ecc_sram_uncorrectable_sources_l2)},
+        {SN_WIDE, AT(ecc_sram_uncorrectable_sources_sm)},
+        {SN_WIDE, AT(ecc_sram_uncorrectable_sources_pcie)},
+        {SN_WIDE, AT(ecc_sram_uncorrectable_sources_microcontroller)},
+        {SN_WIDE, AT(ecc_sram_uncorrectable_sources_other)},
+        {SN_WORD, AT(ecc_sram_threshold_exceeded)},
     };
     uint64_t values[12];
     nvmlReturn_t code;
@@ -176,7 +184,8 @@ static const struct sn_want remapped[] = {
 };
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *correctable,
-                                                   unsigned int *uncorrectable, unsigned int *pending, unsigned int *failed)
+                                                   unsigned int *uncorrectable, unsigned int *pending,
+                                                   unsigned int *failed)
 {
     uint64_t values[4];
     nvmlReturn_t code;

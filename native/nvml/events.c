@@ -1,7 +1,7 @@
-/* Event sets: what is registered, how far a set has read in the image's ring, and a wait that is neither busy nor early.
+/* Event sets: what is registered, how far a set has read in the ring, and a wait that is neither busy nor early.
  *
- * A wait sleeps on a futex in the read-only mapping, which the publisher wakes. Sets are static, like handles: a stale or
- * invented pointer is recognised, never followed. */
+ * A wait sleeps on a futex in the read-only mapping, which the publisher wakes. Sets are static, like handles: a stale
+ * or invented pointer is recognised, never followed. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "access.h"
+#include "events.h"
 #include "handles.h"
 
 #define MAX_SETS 256
@@ -38,6 +39,12 @@ static bool is_set(nvmlEventSet_t set)
 static uint64_t newest(const struct sn_image *image)
 {
     return __atomic_load_n(&image->header.event_total, __ATOMIC_ACQUIRE);
+}
+
+void sn_free_event_sets(void)
+{
+    for (unsigned int i = 0; i < MAX_SETS; i++)
+        __atomic_store_n(&sets[i].used, 0, __ATOMIC_RELEASE);
 }
 
 NVML_EXPORT nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
@@ -175,7 +182,6 @@ static nvmlReturn_t wait_for(nvmlEventSet_t set, unsigned int timeout_ms, nvmlEv
     deadline = deadline_after(timeout_ms);
     for (;;) {
         uint32_t sequence = __atomic_load_n(&image->header.event_sequence, __ATOMIC_ACQUIRE);
-        int saved = errno;
         if (take(image, set, &event))
             break;
         if (timeout_ms == 0 || is_past(&deadline))
@@ -184,7 +190,6 @@ static nvmlReturn_t wait_for(nvmlEventSet_t set, unsigned int timeout_ms, nvmlEv
                     FUTEX_BITSET_MATCH_ANY) != 0 &&
             errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
             return NVML_ERROR_UNKNOWN;
-        errno = saved;
         if (sn_image() == NULL)
             return NVML_ERROR_UNINITIALIZED;
     }

@@ -229,7 +229,8 @@ static nvmlReturn_t by_hand(nvmlDevice_t device, nvmlFieldValue_t *field)
     case FI_PERF_POLICY_POWER:
         return violation(device, offsetof(struct sn_device, clocks_throttle_reasons_counters_sw_power_cap_us), field);
     case FI_PERF_POLICY_THERMAL:
-        return violation(device, offsetof(struct sn_device, clocks_throttle_reasons_counters_sw_thermal_slowdown_us), field);
+        return violation(device, offsetof(struct sn_device, clocks_throttle_reasons_counters_sw_thermal_slowdown_us),
+                         field);
     case FI_PERF_POLICY_SYNC_BOOST:
         return violation(device, offsetof(struct sn_device, clocks_throttle_reasons_counters_sync_boost_us), field);
     case FI_NVLINK_SPEED_COMMON:

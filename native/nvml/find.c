@@ -1,8 +1,8 @@
 /* The search list: the first place that has an image file decides, whatever the file then turns out to be.
  *
- * SIMNODE_IMAGE (a directory or the file itself) excludes all other places. Then `simnode/` beside the library as it was
- * loaded; `../../config/` of the file that it resolves to; `/etc/simnode/`. Inside the static nvidia-smi there is no loaded
- * library: there the loader's usual directories and the program's own file stand for it. */
+ * SIMNODE_IMAGE (a directory or the file itself) excludes all other places. Then `simnode/` beside the library as it
+ * was loaded; `../../config/` of the file that it resolves to; `/etc/simnode/`. Inside the static nvidia-smi there is
+ * no loaded library: there the loader's usual directories and the program's own file stand for it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,10 @@ static const char *const library_directories[] = {
 #else
     "/usr/lib/x86_64-linux-gnu",
 #endif
-    "/usr/lib64", "/usr/lib", "/lib64", "/lib",
+    "/usr/lib64",
+    "/usr/lib",
+    "/lib64",
+    "/lib",
 };
 
 /* Joins three parts into `out`, MAX_PATH bytes; false if they do not fit. */

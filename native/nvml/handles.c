@@ -207,16 +207,30 @@ bool sn_parse_address(const char *text, struct sn_address *address)
     return *text == '\0';
 }
 
+nvmlReturn_t sn_address_of_index(unsigned int visible, struct sn_address *address)
+{
+    struct sn_word words[3];
+
+    _Static_assert(offsetof(struct sn_device, pci_device) ==
+                       offsetof(struct sn_device, pci_domain) + 2 * sizeof(words[0]),
+                   "domain, bus and device lie in a row");
+    if (sn_image() == NULL)
+        return NVML_ERROR_UNINITIALIZED;
+    if (visible >= sn_view.count)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (!copy_part(sn_view.device[visible], offsetof(struct sn_device, pci_domain), words, sizeof(words)))
+        return NVML_ERROR_GPU_IS_LOST;
+    *address = (struct sn_address){words[0].value, words[1].value, words[2].value, 0};
+    return NVML_SUCCESS;
+}
+
 unsigned int sn_device_at(const struct sn_address *address)
 {
     for (unsigned int visible = 0; address->function == 0 && visible < sn_view.count; visible++) {
-        unsigned int index = sn_view.device[visible];
-        struct sn_word words[3];
-        _Static_assert(offsetof(struct sn_device, pci_device) == offsetof(struct sn_device, pci_domain) + 2 * sizeof(words[0]),
-                       "domain, bus and device lie in a row");
-        if (copy_part(index, offsetof(struct sn_device, pci_domain), words, sizeof(words)) &&
-            words[0].value == address->domain && words[1].value == address->bus && words[2].value == address->device)
-            return index;
+        struct sn_address other;
+        if (sn_address_of_index(visible, &other) == NVML_SUCCESS && other.domain == address->domain &&
+            other.bus == address->bus && other.device == address->device)
+            return sn_view.device[visible];
     }
     return SN_NO_DEVICE;
 }

@@ -1,14 +1,17 @@
 /* nvmlInit, nvmlShutdown and the view of visible devices that the first nvmlInit fixes.
  *
  * The lock holds its owner's process id: a child that was forked while another thread of its parent was in here finds a
- * lock whose owner it does not have, and takes it. What the lock guards is either whole or built anew by whoever takes it. */
+ * lock whose owner it does not have, and takes it. What the lock guards is either whole or built anew by whoever takes
+ * it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "access.h"
+#include "events.h"
 #include "image.h"
 #include "init.h"
 
@@ -33,7 +36,7 @@ static void unlock(void)
     __atomic_store_n(&lock_owner, 0, __ATOMIC_RELEASE);
 }
 
-/* The kernel's modules, udev and containers decide by name which devices a process may see; only the name counts here. */
+/* Modules, udev and containers decide by name which devices a process may see: only the name counts. */
 static bool has_device_file(unsigned int minor)
 {
     char path[32];
@@ -84,6 +87,14 @@ static unsigned int present_devices(int file, const struct sn_image *image, stru
     return count;
 }
 
+/* A node that only the environment leads to has no part in /dev, which may be that of another node. */
+static bool regardless_of_files(void)
+{
+    const char *devices = secure_getenv("SIMNODE_DEVICES");
+
+    return devices != NULL && strcmp(devices, "all") == 0 && secure_getenv("SIMNODE_IMAGE") != NULL;
+}
+
 /* All or none of the device files there: every device is visible; else those that have one, in order. */
 static void take_view(int file, const struct sn_image *image)
 {
@@ -91,9 +102,10 @@ static void take_view(int file, const struct sn_image *image)
     bool here[SN_MAX_DEVICES];
     unsigned int count = present_devices(file, image, found);
     unsigned int files = 0;
+    bool regardless = regardless_of_files();
 
     for (unsigned int i = 0; i < count; i++) {
-        here[i] = has_device_file(found[i].minor);
+        here[i] = !regardless && has_device_file(found[i].minor);
         files += here[i];
     }
     memset(sn_view.visible, SN_NO_DEVICE, sizeof(sn_view.visible));
@@ -164,8 +176,10 @@ NVML_EXPORT nvmlReturn_t nvmlShutdown(void)
     lock();
     if (sn_image() == NULL)
         code = NVML_ERROR_UNINITIALIZED;
-    else if (--references == 0)
+    else if (--references == 0) {
         __atomic_store_n(&sn_view.image, NULL, __ATOMIC_RELEASE);
+        sn_free_event_sets();
+    }
     unlock();
     return code;
 }

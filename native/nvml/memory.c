@@ -3,7 +3,8 @@
 #include "handles.h"
 #include "mig.h"
 
-static void fill(nvmlMemory_v2_t *memory, unsigned long long total, unsigned long long reserved, unsigned long long used)
+static void fill(nvmlMemory_v2_t *memory, unsigned long long total, unsigned long long reserved,
+                 unsigned long long used)
 {
     unsigned long long taken = reserved + used;
 

@@ -49,6 +49,8 @@ static nvmlReturn_t copy_mig(nvmlDevice_t handle, struct sn_mig *copy)
         if (code == NVML_SUCCESS)
             *copy = *read.mig;
     } while (sn_again(&read.parent, &code));
+    copy->name[sizeof(copy->name) - 1] = '\0';
+    copy->uuid[sizeof(copy->uuid) - 1] = '\0';
     return code;
 }
 
@@ -104,8 +106,8 @@ nvmlDevice_t sn_mig_by_uuid(const char *uuid)
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
 {
-    return sn_get_pair(device, offsetof(struct sn_device, mig_mode_current), offsetof(struct sn_device, mig_mode_pending),
-                       current, pending);
+    return sn_get_pair(device, offsetof(struct sn_device, mig_mode_current),
+                       offsetof(struct sn_device, mig_mode_pending), current, pending);
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is_mig)

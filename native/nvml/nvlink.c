@@ -3,11 +3,8 @@
 #include "nvlink.h"
 #include "pci.h"
 
-/* A switch has no PCI identity of its own towards its GPUs: real drivers answer all ones. */
-#define SWITCH_DOMAIN 0xffffffffu
-#define SWITCH_BUS 0xffu
-
-nvmlReturn_t sn_get_link(nvmlDevice_t device, unsigned int index, struct sn_link *link, uint64_t *tx_kib, uint64_t *rx_kib)
+nvmlReturn_t sn_get_link(nvmlDevice_t device, unsigned int index, struct sn_link *link, uint64_t *tx_kib,
+                         uint64_t *rx_kib)
 {
     struct sn_read read;
     unsigned int links = 0;
@@ -67,7 +64,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsi
     return code;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int index, unsigned int *type)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int index,
+                                                             unsigned int *type)
 {
     struct sn_link link;
     nvmlReturn_t code = type == NULL ? sn_bad_argument(device) : sn_get_link(device, index, &link, NULL, NULL);
@@ -77,7 +75,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device
     return code;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int index, nvmlPciInfo_t *pci)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int index,
+                                                             nvmlPciInfo_t *pci)
 {
     struct sn_link link;
     nvmlReturn_t code = pci == NULL ? sn_bad_argument(device) : sn_get_link(device, index, &link, NULL, NULL);
@@ -91,11 +90,6 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device
     pci->bus = link.remote_bus;
     pci->device = link.remote_device;
     pci->pciDeviceId = link.remote_device_id;
-    if (link.remote_type == NVML_NVLINK_DEVICE_TYPE_SWITCH && link.remote_device_id == 0) {
-        pci->domain = SWITCH_DOMAIN;
-        pci->bus = SWITCH_BUS;
-        pci->device = SWITCH_BUS;
-    }
     sn_put_bus_id(pci->busId, 8, pci->domain, pci->bus, pci->device);
     sn_put_bus_id(pci->busIdLegacy, 4, pci->domain, pci->bus, pci->device);
     return NVML_SUCCESS;

@@ -22,7 +22,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetPowerSource(nvmlDevice_t device, unsigned 
 }
 
 /* Time below the requested clocks by cause. Causes that no board accounts for have no time at all, not an error. */
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, unsigned int policy, nvmlViolationTime_t *time)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, unsigned int policy,
+                                                      nvmlViolationTime_t *time)
 {
     unsigned long long us = 0;
     size_t at;

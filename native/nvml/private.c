@@ -1,8 +1,9 @@
 /* The table behind nvmlInternalGetExportTable, through which nvidia-smi asks what the public interface does not tell.
  *
- * Word 0 is the table's size in bytes; slot n is the function in word n. Slots were found by watching what the screens of
- * nvidia-smi 535, 550 and 555 show; a slot whose meaning differs between them is told by its own arguments or serves both.
- * A slot that is not known answers NOT_SUPPORTED and writes nothing, for its arguments may be any register's leftovers. */
+ * Word 0 is the table's size in bytes; slot n is the function in word n. Slots were found by watching what the screens
+ * of nvidia-smi 535, 550 and 555 show; a slot whose meaning differs between them is told by its own arguments or serves
+ * both. A slot that is not known answers NOT_SUPPORTED and writes nothing, for its arguments may be any register's
+ * leftovers. */
 #define _GNU_SOURCE
 #include "handles.h"
 #include "pci.h"
@@ -39,8 +40,6 @@ static nvmlReturn_t parse_bus_id(const char *text, unsigned int *domain, unsigne
 }
 
 enum { LEVEL_PIX, LEVEL_PXB, LEVEL_PHB, LEVEL_NODE, LEVEL_SYS };
-
-nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2, unsigned int *level);
 
 /* 23: the PCIe level between two bus ids; an error would end the whole matrix. */
 static nvmlReturn_t pcie_level(const char *first, const char *second, unsigned int *level)
@@ -88,35 +87,30 @@ static nvmlReturn_t can_be_monitored(nvmlDevice_t device, unsigned int *yes)
     return NVML_SUCCESS;
 }
 
-/* 75 */
+/* 75: of a lost device, too; whoever names one by its bus id learns that it is lost. */
 static nvmlReturn_t address_of_index(unsigned int index, unsigned int *domain, unsigned int *bus, unsigned int *device)
 {
-    nvmlPciInfoExt_v1_t pci;
-    nvmlDevice_t handle;
-    nvmlReturn_t code = nvmlDeviceGetHandleByIndex_v2(index, &handle);
+    struct sn_address address;
+    nvmlReturn_t code = sn_address_of_index(index, &address);
 
-    if (code == NVML_SUCCESS)
-        code = sn_get_pci(handle, &pci);
     if (code != NVML_SUCCESS)
         return code;
-    *domain = pci.domain;
-    *bus = pci.bus;
-    *device = pci.device;
+    *domain = address.domain;
+    *bus = address.bus;
+    *device = address.device;
     return NVML_SUCCESS;
 }
 
 /* 81: the bus id of an index as text, for messages. */
 nvmlReturn_t sn_bus_id_of_index(unsigned int index, char *out, unsigned int length)
 {
-    unsigned int domain;
-    unsigned int bus;
-    unsigned int device;
+    struct sn_address address;
     char text[32];
-    nvmlReturn_t code = address_of_index(index, &domain, &bus, &device);
+    nvmlReturn_t code = sn_address_of_index(index, &address);
 
     if (code != NVML_SUCCESS)
         return code;
-    sn_put_bus_id(text, 8, domain, bus, device);
+    sn_put_bus_id(text, 8, address.domain, address.bus, address.device);
     return sn_put_text(text, out, length);
 }
 
@@ -126,7 +120,7 @@ static nvmlReturn_t enforced_power_limit(nvmlDevice_t device, unsigned int *mw)
     return sn_get_word(device, offsetof(struct sn_device, power_enforced_limit_mw), mw);
 }
 
-/* 165: internal field values, in public entries: 1 relaxed ordering mode; 4 and 5, reset required and drain and reset. */
+/* 165: internal field values in public entries: 1 relaxed ordering; 4 and 5, reset required and drain and reset. */
 static nvmlReturn_t internal_fields(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
 {
     nvmlReturn_t code = sn_refuse_device(device);
@@ -140,14 +134,6 @@ static nvmlReturn_t internal_fields(nvmlDevice_t device, int count, nvmlFieldVal
         values[i].nvmlReturn = known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
     }
     return NVML_SUCCESS;
-}
-
-/* 223: memory affinity for topo -C, every word of it. */
-static nvmlReturn_t memory_affinity(nvmlDevice_t device, unsigned int words, unsigned long *nodes, unsigned int scope)
-{
-    nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t, unsigned int, unsigned long *, unsigned int);
-
-    return nvmlDeviceGetMemoryAffinity(device, words, nodes, scope);
 }
 
 struct atomic_capabilities {
@@ -183,8 +169,6 @@ static nvmlReturn_t gpu_fru_part_number(nvmlDevice_t device, char *out, unsigned
                        sizeof(((struct sn_device *)0)->gpu_fru_part_number.value), out, length);
 }
 
-nvmlReturn_t sn_get_margin(nvmlDevice_t device, int *celsius);
-
 /* 241 in 535 */
 static nvmlReturn_t numa_node(nvmlDevice_t device, unsigned int *node)
 {
@@ -219,7 +203,7 @@ static const struct {
     {213, (slot_fn *)(void *)sn_private_compute},
     {214, (slot_fn *)(void *)sn_private_mps},
     {215, (slot_fn *)(void *)sn_private_graphics},
-    {223, (slot_fn *)(void *)memory_affinity},
+    {223, (slot_fn *)(void *)nvmlDeviceGetMemoryAffinity},
     {226, (slot_fn *)(void *)atomics},
     {230, (slot_fn *)(void *)host_max_link_generation},
     {231, (slot_fn *)(void *)gpu_part_number},

@@ -2,12 +2,13 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 
+#include "handles.h"
 #include "private.h"
 #include "processes.h"
 
-/* 213 compute, 214 MPS clients, 215 graphics. An error from one empties all three, and too many are cut, not refused. */
+/* 213 compute, 214 MPS, 215 graphics. An error from one empties all three, and too many are cut, not refused. */
 static nvmlReturn_t fill_list(nvmlDevice_t device, unsigned int types, unsigned int *count,
-                                      struct sn_private_process *entries)
+                              struct sn_private_process *entries)
 {
     struct sn_process processes[SN_MAX_PROCESSES];
     unsigned int number = 0;
@@ -20,8 +21,8 @@ static nvmlReturn_t fill_list(nvmlDevice_t device, unsigned int types, unsigned 
     for (unsigned int i = 0; i < number; i++) {
         const struct sn_process *from = &processes[i];
         size_t length = strnlen(from->name, sizeof(from->name));
-        entries[i].detail = (nvmlProcessDetail_v1_t){from->pid, from->used_bytes, from->gpu_instance,
-                                                     from->compute_instance, 0};
+        entries[i].detail =
+            (nvmlProcessDetail_v1_t){from->pid, from->used_bytes, from->gpu_instance, from->compute_instance, 0};
         memcpy(entries[i].name, from->name, length);
         entries[i].name[length] = '\0';
     }
@@ -53,26 +54,28 @@ struct engine_record {
 _Static_assert(sizeof(struct engine_record) == 80, "as nvidia-smi strides");
 
 /* SM, memory, encoder and decoder; since 545 JPEG and OFA too. */
-static unsigned int engines_of(const struct sn_image *image)
+static unsigned int engines(void)
 {
-    return strtol(sn_slot_of(image, sn_done(image))->node.driver_version, NULL, 10) < 545 ? 4 : 6;
+    char version[sizeof(((struct sn_node *)0)->driver_version)];
+
+    return nvmlSystemGetDriverVersion(version, sizeof(version)) == NVML_SUCCESS && strtol(version, NULL, 10) < 545 ? 4
+                                                                                                                   : 6;
 }
 
-/* 145. pmon prints the sum of a pid's percentages over the number of samples: so each process has one sample, in which it
- * counts as often as there are samples. */
+/* 145. pmon prints the sum of a pid's percentages over the number of samples: so each process has one sample, in which
+ * it counts as often as there are samples. */
 nvmlReturn_t sn_private_utilization(nvmlDevice_t device, unsigned long long last_seen_us, unsigned int *value_type,
                                     unsigned int *count, void *samples)
 {
     struct sn_process processes[SN_MAX_PROCESSES];
     unsigned int number = 0;
-    unsigned int engines;
+    unsigned int records = engines();
     char *out = samples;
     nvmlReturn_t code = sn_get_processes(device, ~0u, processes, &number);
 
     (void)last_seen_us;
     if (code != NVML_SUCCESS)
         return code;
-    engines = engines_of(sn_image());
     number = number < *count ? number : *count;
     *count = number;
     *value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
@@ -82,7 +85,7 @@ nvmlReturn_t sn_private_utilization(nvmlDevice_t device, unsigned long long last
         uint64_t stamp = sn_wall_clock_us();
         memcpy(out, &stamp, sizeof(stamp));
         out += sizeof(stamp);
-        for (unsigned int engine = 0; engine < engines; engine++) {
+        for (unsigned int engine = 0; engine < records; engine++) {
             struct engine_record record = {.percent = percent[engine] * number, .pid = from->pid};
             memcpy(out, &record, sizeof(record));
             out += sizeof(record);

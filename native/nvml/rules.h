@@ -127,7 +127,9 @@ static inline int64_t sn_gauge_at(const struct sn_gauge *gauge, const struct sn_
 {
     if (gauge->span == 0)
         return gauge->base;
-    return gauge->base + (gauge->span * sn_load(curve, t) >> 16);
+    /* unsigned, for a slot that is being rewritten may have any numbers, and theirs must be able to wrap */
+    return (int64_t)((uint64_t)gauge->base +
+                     (uint64_t)((int64_t)((uint64_t)gauge->span * (uint64_t)sn_load(curve, t) + SN_FULL_LOAD / 2) >> 16));
 }
 
 /* Where event number `sequence`, from 1, lies in the ring. */

@@ -1,4 +1,5 @@
-/* nvmlDeviceGetSamples: what the driver would have recorded. A gauge is a function of time, so its past can be computed. */
+/* nvmlDeviceGetSamples: what the driver would have recorded. A gauge is a function of time, so its past can be
+ * computed. */
 #define _GNU_SOURCE
 #include "access.h"
 
@@ -8,16 +9,11 @@
 
 /* By nvmlSamplingType_t; 0: boards have no such sensor. */
 static const size_t sensors[] = {
-    offsetof(struct sn_device, power_current_draw_mw),
-    offsetof(struct sn_device, utilization_gpu),
-    offsetof(struct sn_device, utilization_memory),
-    offsetof(struct sn_device, utilization_encoder),
-    offsetof(struct sn_device, utilization_decoder),
-    offsetof(struct sn_device, clocks_sm_current),
-    offsetof(struct sn_device, clocks_memory_current),
-    offsetof(struct sn_device, power_module_current_draw_mw),
-    offsetof(struct sn_device, utilization_jpeg),
-    offsetof(struct sn_device, utilization_ofa),
+    offsetof(struct sn_device, power_current_draw_mw), offsetof(struct sn_device, utilization_gpu),
+    offsetof(struct sn_device, utilization_memory),    offsetof(struct sn_device, utilization_encoder),
+    offsetof(struct sn_device, utilization_decoder),   offsetof(struct sn_device, clocks_sm_current),
+    offsetof(struct sn_device, clocks_memory_current), offsetof(struct sn_device, power_module_current_draw_mw),
+    offsetof(struct sn_device, utilization_jpeg),      offsetof(struct sn_device, utilization_ofa),
 };
 
 /* Copies the gauge and its curve in one look. */

@@ -15,8 +15,11 @@ static nvmlReturn_t copy_node(struct sn_node *node)
     for (int tries = SN_TRIES; code == NVML_SUCCESS && tries > 0; tries--) {
         uint64_t done = sn_done(image);
         *node = sn_slot_of(image, done)->node;
-        if (sn_whole(image, done))
-            return NVML_SUCCESS;
+        if (!sn_whole(image, done))
+            continue;
+        node->driver_version[sizeof(node->driver_version) - 1] = '\0';
+        node->nvml_version[sizeof(node->nvml_version) - 1] = '\0';
+        return NVML_SUCCESS;
     }
     return code == NVML_SUCCESS ? NVML_ERROR_UNKNOWN : code;
 }
@@ -55,7 +58,7 @@ NVML_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
     return nvmlSystemGetCudaDriverVersion_v2(version);
 }
 
-/* "r550_163" for 550.163.01: the branch that a release belongs to. */
+/* The branch that a release belongs to: r550_00 for 550.163.01. */
 NVML_EXPORT nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_v1_t *info, unsigned int length)
 {
     struct sn_node node;

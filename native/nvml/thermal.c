@@ -1,6 +1,6 @@
 /* Temperatures, their thresholds, and the margin that replaces both on newer boards; fans. */
 #define _GNU_SOURCE
-#include "access.h"
+#include "handles.h"
 
 #define SENSOR_GPU 0
 #define CONTROLLER_GPU_INTERNAL 1
@@ -61,7 +61,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device, nvm
     return code;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, unsigned int threshold, unsigned int *celsius)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, unsigned int threshold,
+                                                           unsigned int *celsius)
 {
     switch (threshold) {
     case NVML_TEMPERATURE_THRESHOLD_SHUTDOWN:

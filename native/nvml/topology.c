@@ -100,7 +100,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, u
 }
 
 /* Copies `words` words of a mask, all of them: callers do not clear their buffers. No bit at all: not supported. */
-static nvmlReturn_t copy_mask(nvmlDevice_t device, size_t at, unsigned int capacity, unsigned int words, unsigned long *out)
+static nvmlReturn_t copy_mask(nvmlDevice_t device, size_t at, unsigned int capacity, unsigned int words,
+                              unsigned long *out)
 {
     struct sn_read read;
     uint64_t mask[SN_CPU_WORDS] = {0};
@@ -133,8 +134,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned 
     return copy_mask(device, offsetof(struct sn_device, cpu_affinity), SN_CPU_WORDS, words, cpus);
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words, unsigned long *cpus,
-                                                             unsigned int scope)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words,
+                                                             unsigned long *cpus, unsigned int scope)
 {
     return scope > SCOPE_SOCKET ? sn_bad_argument(device) : nvmlDeviceGetCpuAffinity(device, words, cpus);
 }
@@ -160,7 +161,8 @@ NVML_EXPORT nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned 
     for (unsigned int visible = 0; visible < sn_view.count; visible++) {
         unsigned long cpus[SN_CPU_WORDS];
         nvmlDevice_t device = sn_handle(sn_view.device[visible]);
-        if (nvmlDeviceGetCpuAffinity(device, SN_CPU_WORDS, cpus) == NVML_SUCCESS && (cpus[cpu / 64] >> (cpu % 64) & 1) != 0)
+        if (nvmlDeviceGetCpuAffinity(device, SN_CPU_WORDS, cpus) == NVML_SUCCESS &&
+            (cpus[cpu / 64] >> (cpu % 64) & 1) != 0)
             found[number++] = device;
     }
     return give(found, number, count, devices);

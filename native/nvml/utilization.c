@@ -68,22 +68,26 @@ static nvmlReturn_t engine(nvmlDevice_t device, size_t at, unsigned int *percent
     return code;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *percent, unsigned int *period_us)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *percent,
+                                                         unsigned int *period_us)
 {
     return engine(device, offsetof(struct sn_device, utilization_encoder), percent, period_us);
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int *percent, unsigned int *period_us)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int *percent,
+                                                         unsigned int *period_us)
 {
     return engine(device, offsetof(struct sn_device, utilization_decoder), percent, period_us);
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t device, unsigned int *percent, unsigned int *period_us)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t device, unsigned int *percent,
+                                                     unsigned int *period_us)
 {
     return engine(device, offsetof(struct sn_device, utilization_jpeg), percent, period_us);
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned int *percent, unsigned int *period_us)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned int *percent,
+                                                     unsigned int *period_us)
 {
     return engine(device, offsetof(struct sn_device, utilization_ofa), percent, period_us);
 }

@@ -5,7 +5,6 @@
 
 #include "smi.h"
 
-#define LIBRARY_NOT_FOUND 12
 #define USAGE 2
 
 struct command {
@@ -55,7 +54,8 @@ static int check_arguments(const struct command *chosen, int count, char **argum
     for (int i = 1; i < count; i++) {
         if (means(chosen, arguments[i]))
             continue;
-        printf("ERROR: Option %s is not valid for this command. Please run 'nvidia-smi -h' for help.\n\n", arguments[i]);
+        printf("ERROR: Option %s is not valid for this command. Please run 'nvidia-smi -h' for help.\n\n",
+               arguments[i]);
         return USAGE;
     }
     return 0;
@@ -63,15 +63,11 @@ static int check_arguments(const struct command *chosen, int count, char **argum
 
 static int refuse(nvmlReturn_t code)
 {
-    switch ((int)code) {
-    case NVML_ERROR_DRIVER_NOT_LOADED:
-        puts("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA "
-             "driver is installed and running.\n");
-        break;
-    default:
+    if (code == NVML_ERROR_DRIVER_NOT_LOADED)
+        puts("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
+             "Make sure that the latest NVIDIA driver is installed and running.\n");
+    else
         printf("Failed to initialize NVML: %s\n", smi_words(code));
-        break;
-    }
     return smi_exit_code(code);
 }
 

@@ -5,8 +5,6 @@
 #include "row.h"
 #include "smi.h"
 
-#define MIB 1048576u
-
 struct mig_device {
     unsigned int gpu;
     unsigned int index;
@@ -19,8 +17,8 @@ struct mig_device {
     nvmlBAR1Memory_t bar1;
 };
 
-/* False where there is no such MIG device or something of it cannot be told: it is left out then. Memory is the instance's
- * and read with its first MIG device. */
+/* False where there is no such MIG device or something of it cannot be told: it is left out then. Memory is the
+ * instance's and read with its first MIG device. */
 static bool read_mig_device(nvmlDevice_t device, unsigned int index, bool first_of_instance, struct mig_device *mig)
 {
     nvmlDevice_t handle;
@@ -40,11 +38,6 @@ static bool read_mig_device(nvmlDevice_t device, unsigned int index, bool first_
                                   nvmlDeviceGetBAR1MemoryInfo(handle, &mig->bar1) == NVML_SUCCESS);
 }
 
-static unsigned long long mib(unsigned long long bytes)
-{
-    return bytes / MIB + (bytes % MIB != 0);
-}
-
 static void print_mig_device(const struct mig_device *mig, bool first_of_instance)
 {
     const nvmlDeviceAttributes_t *attributes = &mig->attributes;
@@ -56,7 +49,7 @@ static void print_mig_device(const struct mig_device *mig, bool first_of_instanc
     row_format(&row, 9, 4, "%4u", mig->compute_instance);
     row_format(&row, 14, 4, "%3u", mig->index);
     if (first_of_instance)
-        row_format(&row, 31, 22, "%5lluMiB / %5lluMiB", mib(mig->memory.used), mib(mig->memory.total));
+        row_format(&row, 31, 22, "%5lluMiB / %5lluMiB", smi_mib(mig->memory.used), smi_mib(mig->memory.total));
     row_format(&row, 55, 4, "%3u", attributes->multiprocessorCount);
     if (mig->ecc_code == NVML_SUCCESS)
         row_format(&row, 61, 5, "%4llu", mig->ecc_errors);
@@ -70,7 +63,7 @@ static void print_mig_device(const struct mig_device *mig, bool first_of_instanc
     row_print(&row);
     row_start(&row, "|                  |                                  |           |                       |");
     if (first_of_instance)
-        row_format(&row, 33, 20, "%5lluMiB / %5lluMiB", mig->bar1.bar1Used / MIB, mig->bar1.bar1Total / MIB);
+        row_format(&row, 33, 20, "%5lluMiB / %5lluMiB", mig->bar1.bar1Used / SMI_MIB, mig->bar1.bar1Total / SMI_MIB);
     row_print(&row);
 }
 

@@ -8,7 +8,6 @@
 #include "row.h"
 #include "smi.h"
 
-#define MIB 1048576u
 #define LONGEST_NAME 38u
 #define UNKNOWN_BYTES UINT64_MAX
 
@@ -32,15 +31,15 @@ static void put_instance(struct row *row, unsigned int at, uint32_t id)
         row_format(row, at, 3, "%2u", id);
 }
 
-/* 1, or 0 for a process that has no name: it is passed over. */
-static unsigned int print_process(unsigned int gpu, const struct sn_process *process, unsigned int type)
+/* A process that has no name is passed over. */
+static void print_process(unsigned int gpu, const struct sn_process *process, unsigned int type)
 {
     char name[sizeof(process->name) + 1];
     size_t length = strnlen(process->name, sizeof(process->name));
     struct row row;
 
     if (length == 0)
-        return 0;
+        return;
     memcpy(name, process->name, length);
     name[length] = '\0';
     row_start(&row, "|                                                                                         |");
@@ -56,9 +55,8 @@ static unsigned int print_process(unsigned int gpu, const struct sn_process *pro
     if (process->used_bytes == UNKNOWN_BYTES)
         row_put(&row, 81, 8, "N/A");
     else
-        row_format(&row, 81, 8, "%5lluMiB", (unsigned long long)process->used_bytes / MIB);
+        row_format(&row, 81, 8, "%5lluMiB", (unsigned long long)process->used_bytes / SMI_MIB);
     row_print(&row);
-    return 1;
 }
 
 /* Processes of one kind on a device, by pid; those with one pid in the order of the image. */
@@ -105,13 +103,13 @@ static bool has_pid(const struct list *list, uint32_t pid)
     return false;
 }
 
-/* A pid in both lists makes one line, which tells what the list of compute processes knows. How many were printed. */
+/* A pid in both lists makes one line, which tells what the list of compute processes knows. How many there are. */
 static unsigned int print_processes(unsigned int gpu, nvmlDevice_t device)
 {
     struct list compute;
     struct list graphics;
     struct list mps;
-    unsigned int printed = 0;
+    unsigned int count = 0;
 
     if (!read_list(&compute, device, SN_PROCESS_COMPUTE | SN_PROCESS_MPS) ||
         !read_list(&graphics, device, SN_PROCESS_GRAPHICS) || !read_list(&mps, device, SN_PROCESS_MPS))
@@ -124,7 +122,7 @@ static unsigned int print_processes(unsigned int gpu, nvmlDevice_t device)
         if (first == NULL || (drawing != NULL && drawing->pid < first->pid))
             first = drawing;
         if (first == NULL)
-            return printed;
+            return count;
         if (computing != NULL && computing->pid == first->pid) {
             types |= SN_PROCESS_COMPUTE;
             compute.next++;
@@ -135,12 +133,13 @@ static unsigned int print_processes(unsigned int gpu, nvmlDevice_t device)
         }
         if (has_pid(&mps, first->pid))
             types |= SN_PROCESS_MPS;
-        printed += print_process(gpu, first, types);
+        print_process(gpu, first, types);
+        count++;
     }
 }
 
-/* Adds how many were printed to *printed. An error: the device has no index, and nothing of it was printed. */
-static nvmlReturn_t print_of_device(nvmlDevice_t device, unsigned int *printed)
+/* Adds how many there are to *count. An error: the device has no index, and nothing of it was printed. */
+static nvmlReturn_t print_of_device(nvmlDevice_t device, unsigned int *count)
 {
     unsigned int found = 0;
     unsigned int most = 0;
@@ -156,16 +155,16 @@ static nvmlReturn_t print_of_device(nvmlDevice_t device, unsigned int *printed)
         if (nvmlDeviceGetMigDeviceHandleByIndex(device, i, &mig) != NVML_SUCCESS)
             continue;
         found++;
-        *printed += print_processes(gpu, mig);
+        *count += print_processes(gpu, mig);
     }
     if (found == 0)
-        *printed += print_processes(gpu, device);
+        *count += print_processes(gpu, device);
     return NVML_SUCCESS;
 }
 
 nvmlReturn_t smi_process_table(const struct smi_devices *devices)
 {
-    unsigned int printed = 0;
+    unsigned int count = 0;
 
     puts("                                                                                         ");
     puts("+-----------------------------------------------------------------------------------------+");
@@ -174,11 +173,11 @@ nvmlReturn_t smi_process_table(const struct smi_devices *devices)
     puts("|        ID   ID                                                               Usage      |");
     puts("|=========================================================================================|");
     for (unsigned int i = 0; i < devices->count; i++) {
-        nvmlReturn_t code = print_of_device(devices->handle[i], &printed);
+        nvmlReturn_t code = print_of_device(devices->handle[i], &count);
         if (code != NVML_SUCCESS)
             return code;
     }
-    if (printed == 0)
+    if (count == 0)
         puts("|  No running processes found                                                             |");
     puts("+-----------------------------------------------------------------------------------------+");
     return NVML_SUCCESS;

@@ -1,3 +1,4 @@
+/* Cells have fixed places; what is too long for one is cut, as nvidia-smi cuts it. */
 #define _GNU_SOURCE
 #include "row.h"
 

@@ -1,4 +1,4 @@
-/* A line of a table: a template with frame and headings, and cells laid into it that never move what stands beside them. */
+/* A line of a table: a frame, and cells laid into it that never move what stands beside them. */
 #ifndef SN_ROW_H
 #define SN_ROW_H
 

@@ -1,20 +1,20 @@
 /* nvidia-smi: each view is a function that writes to stdout and returns the exit code.
  *
- * The library's own objects are linked in, so that the program runs where nothing can be loaded. It speaks to them through
- * the public functions declared here, like any consumer, and through the library's own headers for what nvidia-smi has from
- * its private table. */
+ * The library's own objects are linked in, so that the program runs where nothing can be loaded. It speaks to them
+ * through the public functions declared here, like any consumer, and through the library's own headers for what the real
+ * one has from the private table. */
 #ifndef SN_SMI_H
 #define SN_SMI_H
 
 #include <stdbool.h>
 
-#include "../nvml/abi.h"
-#include "image_layout.h"
+#include "../nvml/private.h"
 
 #define SMI_VERSION_BYTES 80
 #define SMI_NAME_BYTES 96
 #define SMI_BUS_ID_BYTES 34
 #define SMI_FAILED 255
+#define SMI_MIB 1048576u
 
 struct smi_devices {
     unsigned int count;
@@ -27,7 +27,8 @@ int smi_list(void);
 int smi_versions(void);
 void smi_help(void);
 
-/* Parts of the table that follow the rows of the devices. The last one stops, frame open, at a device that has no index. */
+/* Parts of the table. The last one stops, its frame open, at a device that has no index, and says why. */
+void smi_gpu_rows(nvmlDevice_t device);
 void smi_mig_table(const struct smi_devices *devices);
 nvmlReturn_t smi_process_table(const struct smi_devices *devices);
 
@@ -41,11 +42,12 @@ int smi_exit_code(nvmlReturn_t code);
 const char *smi_handle_words(nvmlReturn_t code);
 /* The bus id of an index, lost or not; else the index. `out` has SMI_BUS_ID_BYTES bytes. */
 void smi_bus_id(unsigned int index, char *out);
+/* MiB, rounded up: how the tables show memory. */
+unsigned long long smi_mib(unsigned long long bytes);
 /* "12.4" for 12040. */
 void smi_cuda_text(int version, char out[16]);
 
 /* The library as nvidia-smi calls it. */
-nvmlReturn_t sn_bus_id_of_index(unsigned int index, char *out, unsigned int length);
 nvmlReturn_t nvmlInitWithFlags(unsigned int flags);
 nvmlReturn_t nvmlShutdown(void);
 const char *nvmlErrorString(nvmlReturn_t code);

@@ -1,4 +1,4 @@
-/* What nvidia-smi says: codes in words, exit codes, versions. */
+/* What nvidia-smi says: codes in words, exit codes, sizes, versions. */
 #define _GNU_SOURCE
 #include <stdio.h>
 
@@ -101,4 +101,9 @@ void smi_bus_id(unsigned int index, char *out)
 void smi_cuda_text(int version, char out[16])
 {
     snprintf(out, 16, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+unsigned long long smi_mib(unsigned long long bytes)
+{
+    return bytes / SMI_MIB + (bytes % SMI_MIB != 0);
 }

@@ -223,11 +223,23 @@ class LoadSpec(Spec, frozen=True):
     seed: int = 0
 
 
+class EventSpec(Spec, frozen=True):
+    """An event that a device raises, once.
+
+    `number` tells it from an equal one before; `kind` is one of nvml.h's nvmlEventType bits, `data` the XID code.
+    """
+
+    number: int
+    kind: int
+    data: int
+
+
 class DeviceRuntime(Spec, frozen=True):
     """What one device reads now.
 
     `values` maps cell keys (the profile's dotted keys, sorted) to values; a key that is missing answers what its cell
-    says for unset. `lost` is 0, or the nvmlReturn_t code that every getter of the device answers.
+    says for unset. `lost` is 0, or the nvmlReturn_t code that every getter of the device answers. `events` are those in
+    force: each is raised when it appears here.
     """
 
     values: tuple[tuple[str, Value], ...] = ()
@@ -236,6 +248,7 @@ class DeviceRuntime(Spec, frozen=True):
     processes: tuple[ProcessSpec, ...] = ()
     links: tuple[LinkSpec, ...] = ()
     lost: int = 0
+    events: tuple[EventSpec, ...] = ()
 
 
 class Runtime(Spec, frozen=True):
@@ -305,5 +318,40 @@ class State(Spec, frozen=True):
 _COMPARED = tuple(name for name in State.__struct_fields__ if name != "generation")
 
 
+FactValue = bool | int | str
+
+IMAGE_FACTS = frozenset({"fabric_ready"})
+"""The facts that only the image reads: a change of these alone is a patch."""
+
+
 class Facts(Spec, frozen=True):
-    """What simulators learnt while running, merged by the agent."""
+    """What simulators learnt while running, merged by the agent: (name, value) pairs sorted by name.
+
+    Each fact that somebody reads has a property here, which also says what it is as long as nobody has reported it.
+    """
+
+    values: tuple[tuple[str, FactValue], ...] = ()
+
+    @classmethod
+    def of(cls, **values: FactValue) -> Facts:
+        """The facts with these values."""
+        return cls(tuple(sorted(values.items())))
+
+    @property
+    def fabric_ready(self) -> bool:
+        """The fabric manager has written its marker and keeps it."""
+        return bool(dict(self.values).get("fabric_ready", False))
+
+    def having(self, name: str, value: FactValue) -> Facts:
+        """These facts with one set; the very same object if it has that value already."""
+        known = dict(self.values)
+        if name in known and known[name] == value:
+            return self
+        return Facts(tuple(sorted({**known, name: value}.items())))
+
+    def same_structure(self, other: Facts) -> bool:
+        """True if at most what the image reads differs: a patch will do."""
+        return self._structure() == other._structure()
+
+    def _structure(self) -> tuple[tuple[str, FactValue], ...]:
+        return tuple(fact for fact in self.values if fact[0] not in IMAGE_FACTS)

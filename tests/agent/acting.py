@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
-from simnode.agent import Agent, AgentConfig, Staged
-from simnode.contracts import Simulator, Update
+import msgspec
+
+from simnode.agent import Agent, AgentConfig, Reports, Staged
+from simnode.contracts import Report, Simulator, Update, Wanted
 from simnode.state import DeviceRuntime, Facts, LoadSpec, NodeMeta, NodeShape, Runtime, SoftwareVersions, State
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,6 +69,7 @@ class Stager:
     log: Log
     script: dict[str, list[Act]] = field(default_factory=dict)
     running: int = 0
+    serves: bool = True
 
     async def stage(self, state: State, facts: Facts) -> None:  # noqa: ARG002
         await self._act("stage", state)
@@ -73,7 +78,7 @@ class Stager:
         await self._act("discard")
 
     def ready(self) -> bool:
-        return False
+        return self.serves
 
     async def _act(self, what: str, state: State | None = None) -> None:
         acts = self.script.get(what, [Act()])
@@ -99,7 +104,7 @@ class Stager:
                 await asyncio.sleep(until - loop.time())
             except asyncio.CancelledError:
                 continue
-        await asyncio.sleep(until - loop.time())
+        await asyncio.sleep(until - loop.time()) if until < math.inf else await asyncio.Event().wait()
 
     def _note(self, what: str, phase: str, about: tuple[int, int] | None, outcome: str = "") -> None:
         time = asyncio.get_running_loop().time()
@@ -116,6 +121,9 @@ class Publisher(Stager):
     async def revoke(self) -> None:
         await self._act("revoke")
 
+    async def narrow(self, old: Wanted, new: Wanted) -> None:  # noqa: ARG002
+        await self._act("narrow", new[0])
+
 
 @dataclass
 class Reader(Stager):
@@ -123,6 +131,59 @@ class Reader(Stager):
 
     async def patch(self, state: State, facts: Facts) -> None:  # noqa: ARG002
         await self._act("patch", state)
+
+
+@dataclass
+class Keeper(Stager):
+    """A simulator with a daemon, which works for as long as the act of "run" says, for ever if it says nothing."""
+
+    async def run(self) -> None:
+        acts = self.script.get("run", [Act(math.inf)])
+        self._note("run", "begin", None)
+        outcome = "cancelled"
+        try:
+            await self._pass(acts[0])
+            outcome = acts[0].error
+        finally:
+            self._note("run", "end", None, outcome)
+        if outcome:
+            raise OSError(outcome)
+
+    async def reload(self, state: State, facts: Facts) -> None:  # noqa: ARG002
+        await self._act("reload", state)
+
+
+@dataclass
+class Signaller(Stager):
+    """A simulator that asks for a requeue at these times, and may report a fact then."""
+
+    signals: tuple[float, ...] = ()
+    report: Report | None = None
+
+    async def requeue(self) -> AsyncIterator[None]:
+        for time in self.signals:
+            await asyncio.sleep(time - asyncio.get_running_loop().time())
+            if self.report is None:
+                yield
+            else:
+                self.report("signalled", int(time))
+
+
+@dataclass
+class Planned(Stager):
+    """A simulator whose tree is only the number of the structure modulo `kinds`, and which knows what is there."""
+
+    kinds: int = 2
+    there: int | None = None
+
+    async def plan(self, state: State, facts: Facts) -> bool:  # noqa: ARG002
+        await self._act("plan", state)
+        return self.there != numbers(state)[0] % self.kinds
+
+    async def stage(self, state: State, facts: Facts) -> None:
+        self.there = None
+        await super().stage(state, facts)
+        self.there = numbers(state)[0] % self.kinds
 
 
 @dataclass
@@ -155,12 +216,30 @@ class Node:
     """An agent with its simulators over a schedule, and the turns of `staged` in the same log as everything else."""
 
     def __init__(
-        self, simulators: Iterable[Simulator], source: Schedule, log: Log, *, quiet: bool = False, **config: float
+        self,
+        simulators: Iterable[Simulator],
+        source: Schedule,
+        log: Log,
+        *,
+        quiet: bool = False,
+        reports: Reports | None = None,
+        lock: Path | None = None,
+        life: Path | None = None,
+        **times: float,
     ) -> None:
         logger = logging.Logger("quiet", logging.CRITICAL) if quiet else logging.getLogger("tests.agent")
         self.log = log
-        self.agent = Agent(AgentConfig(tuple(simulators), source, logger, **config))
-        self.agent.staged.listen(self._turned)
+        config = AgentConfig(
+            tuple(simulators),
+            source,
+            logger,
+            staging_lock_path=lock,
+            lifetime_lock_path=life,
+            reports=reports or Reports(),
+            resync_interval=0,
+        )
+        self.agent = Agent(msgspec.structs.replace(config, **times))
+        self.agent.staged().listen(self._turned)
 
     def _turned(self, staged: Staged) -> None:
         colour = "green" if staged.is_set() else "red"

@@ -34,7 +34,7 @@ def test_a_failure_cancels_no_sibling_and_all_are_told_sorted() -> None:
     run(node.live(5))
     assert "2 b stage end 1/0" in story(log, "stage")
     assert story(log, "staged") == ["2 agent staged red a: stage: not permitted; c: stage: no space"]
-    assert node.agent.staged.failures == (
+    assert node.agent.staged().failures == (
         Failure("a", "stage", "", "not permitted"),
         Failure("c", "stage", "", "no space"),
     )

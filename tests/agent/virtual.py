@@ -18,6 +18,7 @@ class _JumpingSelector(selectors.SelectSelector):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        self.sleeps: list[float] = []
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
@@ -25,6 +26,7 @@ class _JumpingSelector(selectors.SelectSelector):
             if timeout is None:
                 raise DeadlockError("nothing is ready and no timer is set")
             self.now += max(0.0, timeout)
+            self.sleeps.append(timeout)
         return ready
 
 
@@ -37,6 +39,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumping.now
+
+    @property
+    def sleeps(self) -> list[float]:
+        """How long the loop has slept, each time."""
+        return self._jumping.sleeps
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -45,17 +45,30 @@ def with_own_mounts(uid: int, action: Callable[[], None]) -> None:
     in_child(enter)
 
 
+def as_user(uid: int, action: Callable[[], None]) -> None:
+    """Run `action` in a child process under `uid`, without any privilege if that is not root's."""
+
+    def enter() -> None:
+        become(uid)
+        action()
+
+    in_child(enter)
+
+
+def become(uid: int) -> None:
+    """Give up root for `uid`, for good."""
+    if uid and os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        # A change of uid makes the process undumpable, and its files in /proc root's: PR_SET_DUMPABLE.
+        _checked(_LIBC.prctl(4, 1, 0, 0, 0))
+
+
 def own_mounts(uid: int) -> None:
     """Become `uid` and give this process mounts of its own."""
-    flags = _CLONE_NEWNS
-    if uid:
-        if os.geteuid() == 0:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
-            # A change of uid makes the process undumpable, and its files in /proc root's: PR_SET_DUMPABLE.
-            _checked(_LIBC.prctl(4, 1, 0, 0, 0))
-        flags |= _CLONE_NEWUSER
+    become(uid)
+    flags = _CLONE_NEWNS | (_CLONE_NEWUSER if uid else 0)
     group = os.getegid()
     _checked(_LIBC.unshare(flags))
     if uid:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -73,16 +74,19 @@ def furnish(root: Path) -> None:
 def die_at_each_call(root: Path, device: Device, *, after: bool) -> None:
     """Kill a run first -> second -> empty at its n-th call, for every n, and recover in this process each time."""
     furnish(root)
+    trees = (first(device), second(device), Tree.empty)
     before = picture(root)
     descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     calls = 0
     reached = True
     while reached:
         calls += 1
-        reached = killed(root, device, calls, after=after)
+        reached = killed(root, trees, calls, after=after)
         engine = host(root)
         engine.converge("gpu", second(device))
         assert not engine.plan("gpu", second(device)), f"after call {calls}"
+        for path, mode in second(device).directories.items():
+            assert stat.S_IMODE((root / path).stat().st_mode) == (mode or 0o755), f"{path} after call {calls}"
         engine.converge("gpu", Tree.empty)
         assert picture(root) == before, f"after call {calls}"
         assert mounts_below(root)[1:] == [], f"after call {calls}"
@@ -90,13 +94,13 @@ def die_at_each_call(root: Path, device: Device, *, after: bool) -> None:
     assert len(os.listdir("/proc/self/fd")) == descriptors  # noqa: PTH208
 
 
-def killed(root: Path, device: Device, at: int, *, after: bool) -> bool:
-    """Whether a child that dies at the call number `at` got that far."""
+def killed(root: Path, trees: Iterable[Tree], at: int, *, after: bool) -> bool:
+    """Whether a child that converges these and dies at the call number `at` got that far."""
     child = os.fork()
     if child == 0:
         try:
             with around_calls(Death(at, after=after, die=lambda: os._exit(KILLED))):
-                for tree in (first(device), second(device), Tree.empty):
+                for tree in trees:
                     host(root).converge("gpu", tree)
             os._exit(0)
         finally:
@@ -121,15 +125,36 @@ def test_death_at_any_call_with_stand_ins(uid: int, shared_root: Path, after: bo
 
 
 @WAYS
-def test_death_and_a_reboot(root: Path, after: bool) -> None:
-    """After a reboot only contents tell what is ours; everything still goes."""
-    (root / "driver").mkdir()
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_death_while_only_directories_are_made(root: Path, after: bool, mask: int) -> None:
     before = picture(root)
+    tree = Tree([Directory("a/b", 0o750)])
     calls = 0
     reached = True
     while reached:
         calls += 1
-        reached = killed(root, live, calls, after=after)
+        earlier = os.umask(mask)
+        reached = killed(root, [tree], calls, after=after)
+        if calls % 2:
+            host(root).converge("gpu", tree)
+            assert stat.S_IMODE((root / "a").stat().st_mode) == 0o755, f"after call {calls}"
+        host(root).converge("gpu", Tree.empty)
+        os.umask(earlier)
+        assert picture(root) == before, f"after call {calls}"
+    assert calls > 10
+
+
+@WAYS
+def test_death_and_a_reboot(root: Path, after: bool) -> None:
+    """After a reboot only contents tell what is ours; everything still goes."""
+    (root / "driver").mkdir()
+    trees = (first(live), second(live), Tree.empty)
+    before = picture(root)
+    calls = 0
+    reached = True
+    while reached:
+        calls += 3
+        reached = killed(root, trees, calls, after=after)
         host(root, LATER_BOOT).converge("gpu", second(live))
         host(root, BOOT).converge("gpu", Tree.empty)
         assert picture(root) == before, f"after call {calls}"
@@ -139,10 +164,11 @@ def test_death_and_a_reboot(root: Path, after: bool) -> None:
 @WAYS
 def test_death_of_the_recovery_too(root: Path, after: bool) -> None:
     furnish(root)
+    trees = (first(live), second(live), Tree.empty)
     before = picture(root)
-    for at in range(5, 200, 13):
-        killed(root, live, at, after=not after)
-        for again in range(3, 60, 7):
-            killed(root, live, again, after=after)
+    for at in range(5, 200, 29):
+        killed(root, trees, at, after=not after)
+        for again in range(3, 60, 11):
+            killed(root, trees, again, after=after)
         host(root).converge("gpu", Tree.empty)
         assert picture(root) == before

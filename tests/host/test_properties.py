@@ -9,19 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simnode.host import ConvergeError, Directory, File, Host, Link, LiveFile, Surface, Tree, TreeError
 from simnode.host.paths import ancestors
+from tests.examples import examples
 from tests.host.scene import BOOT, Death, around_calls, host, picture
 
 NAMES = st.sampled_from("abc")
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
 CONTENTS = st.sampled_from([b"", b"1", b"2", b"22"])
 MODES = st.sampled_from([0o644, 0o600, 0o755])
-
-quickly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def surfaces(paths: st.SearchStrategy[str]) -> st.SearchStrategy[Surface]:
@@ -80,7 +79,7 @@ def die() -> None:
     raise Killed
 
 
-@quickly
+@examples(100)
 @given(foreign=trees(size=4), one=trees(), two=trees(), at=st.integers(1, 120), after=st.booleans())
 def test_a_death_at_any_call_is_repaired_and_leaves_no_trace(
     foreign: Tree, one: Tree, two: Tree, at: int, after: bool
@@ -101,7 +100,7 @@ def test_a_death_at_any_call_is_repaired_and_leaves_no_trace(
         assert picture(root) == before
 
 
-@quickly
+@examples(100)
 @given(foreign=trees(size=5), sequence=st.lists(trees(), min_size=1, max_size=4))
 def test_whatever_is_not_in_the_way_of_something_foreign_stands(foreign: Tree, sequence: list[Tree]) -> None:
     with empty_root() as root:
@@ -130,7 +129,7 @@ def owned(owner: str) -> st.SearchStrategy[Tree]:
 OWNERS = ("gpu", "pci", "cri")
 
 
-@settings(quickly, max_examples=60)
+@examples(40)
 @given(
     foreign=st.sets(PATHS, max_size=3).map(lambda paths: Tree(map(Directory, paths))),
     rounds=st.lists(st.tuples(*map(owned, OWNERS)), min_size=1, max_size=4),

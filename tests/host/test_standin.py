@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from simnode.host import CharacterDevice, ConvergeError, File, Mounts, StandIn, Surface, Tree
-from tests.host.child import in_child, mount_tmpfs, mounts_below, with_own_mounts
+from tests.host.child import as_user, mount_tmpfs, mounts_below, with_own_mounts
 from tests.host.scene import LATER_BOOT, failing, host, picture
 
 ONE = Tree([StandIn("dev/nvidia0")])
@@ -92,6 +92,19 @@ def test_a_mount_of_somebody_else_over_our_stand_in_stays(uid: int, shared_root:
     with_own_mounts(uid, check)
 
 
+def test_a_hidden_file_that_somebody_filled_stays(uid: int, shared_root: Path) -> None:
+    def check() -> None:
+        host(shared_root).converge("gpu", ONE)
+        uncover(shared_root / "dev", "nvidia0")
+        (shared_root / "dev/nvidia0").write_bytes(b"foreign")
+        cover(shared_root / "dev", "nvidia0", "/dev/null")
+        host(shared_root).converge("gpu", Tree.empty)
+        uncover(shared_root / "dev", "nvidia0")
+        assert (shared_root / "dev/nvidia0").read_bytes() == b"foreign"
+
+    with_own_mounts(uid, check)
+
+
 def test_what_was_mounted_there_before_us_is_not_ours(uid: int, shared_root: Path) -> None:
     def check() -> None:
         (shared_root / "dev").mkdir()
@@ -143,14 +156,43 @@ def test_a_stand_in_that_cannot_be_covered_leaves_nothing(uid: int, shared_root:
     with_own_mounts(uid, check)
 
 
-def test_an_ordinary_user_is_told_what_a_device_node_takes(shared_root: Path, uid: int) -> None:
+def test_who_may_not_make_device_nodes_is_told_what_it_takes(uid: int, shared_root: Path) -> None:
     def check() -> None:
+        tree = Tree([CharacterDevice("dev/nvidia0", 195, 0)])
+        if uid == 0:
+            host(shared_root).converge("gpu", tree)
+            assert stat.S_ISCHR((shared_root / "dev/nvidia0").stat().st_mode)
+            return
         with pytest.raises(ConvergeError, match=r"Operation not permitted \(it takes CAP_MKNOD") as caught:
-            host(shared_root).converge("gpu", Tree([CharacterDevice("dev/nvidia0", 195, 0)]))
+            host(shared_root).converge("gpu", tree)
         assert caught.value.errors[0].errno == errno.EPERM
         assert sorted(picture(shared_root, records=False)) == ["dev"]
 
-    with_own_mounts(uid or 1, check) if uid else in_child(lambda: None)
+    with_own_mounts(uid, check)
+
+
+def test_a_directory_that_is_closed_to_us_keeps_nothing_else_from_standing(uid: int, shared_root: Path) -> None:
+    def check() -> None:
+        (shared_root / "closed").mkdir(mode=0)
+        tree = Tree([File("closed/f", b""), File("closed/d/f", b""), File("open/f", b"")])
+        try:
+            host(shared_root).converge("gpu", tree)
+            failed = set()
+        except ConvergeError as caught:
+            failed = {error.path for error in caught.errors}
+        assert failed == ({"closed/f", "closed/d", "closed/d/f"} if uid else set())
+        assert (shared_root / "open/f").exists()
+        (shared_root / "closed").chmod(0o755)
+        host(shared_root).converge("gpu", tree)
+        (shared_root / "closed").chmod(0)
+        if uid:
+            with pytest.raises(ConvergeError, match="closed/f: cannot be looked at: Permission denied"):
+                host(shared_root).converge("gpu", Tree.empty)
+            (shared_root / "closed").chmod(0o755)
+        host(shared_root).converge("gpu", Tree.empty)
+        assert sorted(picture(shared_root)) == ["closed"]
+
+    as_user(uid, check)
 
 
 def test_a_disk_that_is_really_full_is_repaired_once_there_is_room(uid: int, shared_root: Path) -> None:

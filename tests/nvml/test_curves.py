@@ -8,12 +8,13 @@ from fractions import Fraction
 from math import floor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simnode.nvml.curves import FULL, PATTERNS, Curve, CurveError, curve
 from simnode.nvml.layout import CURVE, CURVE_SEGMENTS
 from simnode.state import LoadSpec
+from tests.examples import examples
 
 MOVING = [name for name in PATTERNS if name != "idle"]
 TIMES = st.integers(0, 1 << 62)
@@ -143,7 +144,7 @@ def test_the_integral_never_falls(rules: ctypes.CDLL, load: LoadSpec, t: int, la
 
 
 @given(load=loads, rates=st.tuples(*[st.floats(0, 1e9)] * 2), t0=TIMES, passed=st.integers(-(10**9), 10**15))
-@settings(max_examples=200)
+@examples(200)
 def test_growth_in_c_is_exact_arithmetic_rounded_down(
     rules: ctypes.CDLL, load: LoadSpec, rates: tuple[float, float], t0: int, passed: int
 ) -> None:
@@ -169,9 +170,14 @@ def test_a_counter_grows_by_its_rates_and_the_mean_load(rules: ctypes.CDLL, patt
     assert grown == pytest.approx(3600 * (68_920 + 600_000 * mean), rel=1e-6)
 
 
+def test_a_gauge_under_a_steady_load_of_40_percent_reads_40_percent(rules: ctypes.CDLL) -> None:
+    shape = curve(LoadSpec("steady", 40, 40, 10.0, 4))
+    assert rules.test_gauge(struct.pack("<qqI4x", 0, 100, 0), packed(shape), 10**12) == 40
+
+
 @given(load=loads, t=TIMES, base=st.integers(0, 1 << 40), span=st.integers(-(1 << 40), 1 << 40))
 def test_a_gauge_follows_the_load(rules: ctypes.CDLL, load: LoadSpec, t: int, base: int, span: int) -> None:
     shape = curve(load)
     gauge = struct.pack("<qqI4x", base, span, 0)
 
-    assert rules.test_gauge(gauge, packed(shape), t) == base + (span * floor(exact_load(shape, t)) >> 16)
+    assert rules.test_gauge(gauge, packed(shape), t) == base + (span * floor(exact_load(shape, t)) + FULL // 2 >> 16)

@@ -9,6 +9,7 @@ import pytest
 
 from simnode.nvml import layout
 from simnode.nvml.cells import BY_KEY, CELLS, DEVICE, NODE, Cell
+from simnode.nvml.encode import Memory
 from simnode.nvml.image import ImageError, encode
 from simnode.nvml.layout import CLOCKS, LINK, MIG, PROCESS, RECORDS
 from simnode.state import (
@@ -149,6 +150,14 @@ def test_identity_comes_from_the_device(key: str, value: int | bytes) -> None:
     assert raw.rstrip(b"\0") == value if isinstance(value, bytes) else int.from_bytes(raw, "little") == value
 
 
+def test_a_domain_beyond_16_bits_is_told_whole_but_in_the_board_id() -> None:
+    behind_vmd = msgspec.structs.replace(device(0), pci_bus_id="10000:e1:02.0")
+    block = Block(node(runtime(), devices=(behind_vmd,)))
+
+    told = [int.from_bytes(block.cell(key)[0], "little") for key in ("pci.domain", "pci.bus", "pci.device", "board_id")]
+    assert told == [0x10000, 0xE1, 2, 0xE102]
+
+
 def test_a_serial_that_is_not_there_is_not_supported() -> None:
     bare = msgspec.structs.replace(device(0), serial="")
 
@@ -215,6 +224,57 @@ def test_a_link_to_a_gpu_names_it(by: str) -> None:
 
     names = ("remote_type", "remote_domain", "remote_bus", "remote_device", "remote_device_id")
     assert tuple(block.link(0, name) for name in names) == (0, 0, 0x11, 0, 0x233010DE)
+
+
+SPREAD = tuple(LinkSpec(True, "switch", f"0000:{0x05 + at % 4:02x}:00.0", at % 4) for at in range(18))
+TO_0, TO_1, ELSEWHERE = (
+    LinkSpec(True, "gpu", "", 0),
+    LinkSpec(True, "gpu", "0000:11:00.0"),
+    LinkSpec(True, "gpu", "0000:aa:00.0"),
+)
+NOWHERE = LinkSpec(False, "", "")
+
+
+def far(*links: tuple[LinkSpec, ...]) -> list[tuple[int, ...]]:
+    """The far links of each GPU, as the image has them."""
+    state = node(*(runtime(links=own) for own in links))
+    return [
+        tuple(Block(state, gpu).link(number, "remote_link") for number in range(len(own)))
+        for gpu, own in enumerate(links)
+    ]
+
+
+def test_no_two_links_end_at_one_port_of_a_switch() -> None:
+    ports = [
+        port for own in far(*[SPREAD] * 8) for port in zip(own, (link.remote_index for link in SPREAD), strict=True)
+    ]
+
+    assert len(ports) == len(set(ports)) == 8 * 18
+    assert {number for number, switch in ports if switch == 0} == set(range(8 * 5))
+
+
+@pytest.mark.parametrize(
+    ("links", "expected"),
+    [
+        (((TO_1, NOWHERE, TO_1), (NOWHERE, TO_0, TO_0)), [(1, 0, 2), (0, 0, 2)]),
+        (((TO_1, TO_1), (TO_0,)), [(0, 1), (0,)]),
+        (((ELSEWHERE, ELSEWHERE), (ELSEWHERE,)), [(0, 1), (0,)]),
+        (((TO_1,), ()), [(0,), ()]),
+    ],
+    ids=["there and back", "more there than back", "another node's GPU", "none back"],
+)
+def test_a_link_between_gpus_leads_to_the_link_that_leads_back(
+    links: tuple[tuple[LinkSpec, ...], ...], expected: list[tuple[int, ...]]
+) -> None:
+    assert far(*links) == expected
+
+
+def test_far_links_follow_the_links_of_the_other_gpus() -> None:
+    memory = Memory()
+    encode(node(runtime(links=(SPREAD[0],)), runtime(links=(SPREAD[0],))), memory=memory)
+    later = node(runtime(links=(SPREAD[0],) * 2), runtime(links=(SPREAD[0],)))
+
+    assert encode(later, memory=memory) == encode(later)
 
 
 @pytest.mark.parametrize(("active", "carries"), [(True, True), (False, False)], ids=["active", "inactive"])

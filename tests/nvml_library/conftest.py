@@ -5,15 +5,18 @@ from __future__ import annotations
 import ctypes
 import os
 import shlex
+import site
+import struct
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from simnode.nvml.cells import IMAGE
 from simnode.nvml.image import Publisher, encode
-from simnode.state import State
+from simnode.state import State, Value
+from tests.nvml.nodes import node, runtime
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "simnode" / "_native" / "libnvidia-ml.so"
@@ -22,6 +25,8 @@ HEADER = "nvidia/cu13/include/nvml.h"
 SUCCESS, UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND = 0, 1, 2, 3, 6
 INSUFFICIENT_SIZE, DRIVER_NOT_LOADED, TIMEOUT, GPU_IS_LOST = 7, 9, 10, 15
 OTHER_FORMAT, WRONG_TAG = 18, 25
+
+GUARD = 0xA5
 
 Handle = ctypes.c_void_p
 
@@ -73,6 +78,12 @@ class Library:
         self.call(name, *arguments, *map(ctypes.byref, outs))
         return tuple(out.value for out in outs)
 
+    def error_text(self, code: int) -> str:
+        """What nvmlErrorString calls a code."""
+        function = self._library.nvmlErrorString
+        function.restype = ctypes.c_char_p
+        return str(function(code).decode())
+
     def text(self, name: str, *arguments: object, length: int = 96) -> str:
         """What a function writes into its last parameters, a buffer and its length."""
         out = ctypes.create_string_buffer(length)
@@ -92,7 +103,8 @@ class Scene:
         self.library = library
         self.folder = folder
         self.path = folder / "image.1"
-        self.path.write_bytes(bytes(IMAGE.size))
+        with self.path.open("wb") as file:
+            file.truncate(IMAGE.size)
         self.publisher = Publisher(self.path)
 
     def publish(self, state: State) -> None:
@@ -104,6 +116,21 @@ class Scene:
         self.publish(state)
         self.library.call("nvmlInit_v2")
         return self.library
+
+
+def one(values: Mapping[str, Value]) -> State:
+    """A node of one GPU that reads these."""
+    return node(runtime(values))
+
+
+def filled(library: Library, name: str, size: int, tag: int | None = None, *before: object) -> bytes:
+    """What a function writes into a struct of `size` bytes, having left everything behind it alone."""
+    buffer = (ctypes.c_ubyte * (size + 64))(*[GUARD] * (size + 64))
+    if tag is not None:
+        struct.pack_into("<I", buffer, 0, tag)
+    library.call(name, library.handle(), *before, buffer)
+    assert bytes(buffer)[size:] == bytes([GUARD]) * 64
+    return bytes(buffer)[:size]
 
 
 @pytest.fixture(scope="session")
@@ -144,8 +171,6 @@ def compile_c(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 @pytest.fixture(scope="session")
 def nvml_h() -> Path:
     """The real header, the oracle of every layout: from nvidia-nvml-dev, which is never shipped."""
-    import site
-
     for folder in site.getsitepackages():
         if (path := Path(folder) / HEADER).exists():
             return path

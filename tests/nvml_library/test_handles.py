@@ -58,7 +58,9 @@ def test_every_way_leads_to_the_same_handle(scene: Scene, name: str, key: object
 
 @pytest.mark.parametrize("text", ["0000:AB:1f.0", "0000:ab:1F.0"])
 def test_a_bus_id_may_be_in_any_case(scene: Scene, text: str) -> None:
-    spec = DeviceSpec(**{**{name: getattr(device(0), name) for name in DeviceSpec.__struct_fields__}, "pci_bus_id": "0000:ab:1f.0"})
+    spec = DeviceSpec(
+        **{**{name: getattr(device(0), name) for name in DeviceSpec.__struct_fields__}, "pci_bus_id": "0000:ab:1f.0"}
+    )
     library = scene.start(node(runtime(), devices=(spec,)))
     assert lookup(library, "nvmlDeviceGetHandleByPciBusId_v2", text.encode())[0] == SUCCESS
 
@@ -76,7 +78,7 @@ def test_a_bus_id_may_be_in_any_case(scene: Scene, text: str) -> None:
         ("nvmlDeviceGetHandleByPciBusId_v2", b"0000:11:00.1", NOT_FOUND),
         ("nvmlDeviceGetHandleByPciBusId_v2", b"0001:11:00.0", NOT_FOUND),
         *(("nvmlDeviceGetHandleByPciBusId_v2", text, INVALID_ARGUMENT)
-          for text in (b"", b"11", b":", b"0000:11:", b"11:00.", b"x:y.z", b"0:0:0:0", b"11:00.0 ", b"123456789:0:0.0")),
+          for text in (b"", b"11", b":", b"0:11:", b"11:0.", b"x:y.z", b"0:0:0:0", b"11:0.0 ", b"123456789:0:0.0")),
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_not_found(scene: Scene, name: str, key: object, code: int) -> None:

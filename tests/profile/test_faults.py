@@ -28,7 +28,7 @@ TOWER = "".join(f"a{i}: &a{i} {'[' * 20}{f'*a{i - 1}' if i else 'x'}{']' * 20}\n
         pytest.param("a: 1\n---\nb: 2\n", "p.yaml:2: holds more than one document", id="two documents"),
         pytest.param(b"a: 1\nb: \xff\n", "p.yaml:2: is not UTF-8: byte 0xff; save it as UTF-8", id="not UTF-8"),
         pytest.param(b"a: 1\nb: \x00\n", "p.yaml:2: is not YAML: control characters are not allowed", id="NUL"),
-        pytest.param(BOMB, "p.yaml:5: a4[6]: holds more than 100000 values, aliases expanded", id="YAML bomb"),
+        pytest.param(BOMB, "p.yaml:5: a4[7]: holds more than 100000 values, aliases expanded", id="YAML bomb"),
         pytest.param("a: &a [*a]\n", 'p.yaml:1: a[0]: alias "a" refers to nothing before it', id="alias of itself"),
         pytest.param(TOWER, f"p.yaml:2: a1{'[0]' * 20}: is nested more than 32 deep", id="tower of aliases"),
         pytest.param("? [a]\n: 1\n", "p.yaml:1: a key must be a word, not a collection", id="a list as key"),
@@ -179,7 +179,8 @@ def test_what_cannot_be_read_is_one_fault(text: str | bytes, expected: str) -> N
             "devices:\n",
             [
                 "p.yaml:8: nvlink.switches[0].bdf: is missing",
-                "p.yaml:9: pcie_topology.root_complexes[0].devices[0]: must be a PCI bus id such as 0000:1b:00.0, not ~",
+                "p.yaml:9: pcie_topology.root_complexes[0].devices[0]: must be a PCI bus id such as 0000:1b:00.0, "
+                "not ~",
             ],
             id="nothing where something must be",
         ),
@@ -201,13 +202,20 @@ def test_all_faults_of_a_document_are_reported_at_once() -> None:
         SMALL.replace("550.163.01", "../../x")
         .replace("architecture: ampere", "name: B\n  architcture: ampere")
         .replace("0000:0F", "0000:07")
+        .replace("42949672960", "1024, used_bytes: 2048")
     )
     assert faults(text) == [
         'p.yaml:2: system.driver_version: must be a driver version such as 550.163.01, not "../../x"',
         "p.yaml:5: device_defaults.name: is given twice; the first is on line 4",
         'p.yaml:6: device_defaults.architcture: is no known key; did you mean "architecture"?',
+        "p.yaml:7: device_defaults.memory.used_bytes: 2048 used and 0 reserved bytes are more than the total of 1024",
         "p.yaml:15: devices[1].pci.bus_id: bus id 0000:07:00.0 is already that of devices[0]",
     ]
+
+
+@pytest.mark.parametrize("index", ["-3", "64", "99999999999999999999", "x", "[]"])
+def test_a_wrong_index_is_a_fault_and_nothing_else(index: str) -> None:
+    assert len(faults(SMALL.replace("index: 1", f"index: {index}"))) == 1
 
 
 def test_a_fault_of_the_defaults_is_said_once_for_all_devices() -> None:
@@ -227,7 +235,11 @@ def test_a_fault_of_the_defaults_is_said_once_for_all_devices() -> None:
             {},
             '--driver-version: must be a driver version such as 550.163.01, not "../../x"',
         ),
-        (Options(driver_version=""), {}, "p.yaml:2: system.driver_version: is missing"),
+        (
+            Options(driver_version=""),
+            {},
+            '--driver-version: must be a driver version such as 550.163.01, not ""',
+        ),
         (
             Options(),
             {"DRIVER_VERSION": "550"},
@@ -252,6 +264,8 @@ def test_a_fault_of_the_defaults_is_said_once_for_all_devices() -> None:
             {},
             "--set: utilization.gpu: must be an integer from 0 to 100, not 101",
         ),
+        (Options(overrides=("name=",)), {}, "--set: name: must not be unset: no device is without it"),
+        (Options(overrides=("memory=",)), {}, "--set: memory.total_bytes: must not be unset: no device is without it"),
         (Options(overrides=("gpu",)), {}, '--set: "gpu" must be KEY=VALUE, such as utilization.gpu=50'),
         (
             Options(overrides=("memory.used_bytes=99999999999",)),

@@ -97,12 +97,12 @@ def _values(shape: Shape) -> st.SearchStrategy[Any]:
         return _values(shape.sequence)
     if isinstance(shape, Table):
         required = {
-            key: _values(shape.keys[key]).filter(lambda value: value not in (None, "N/A")) for key in shape.required
+            key: _values(shape.keys[key]).filter(lambda value: value not in (None, "", "N/A")) for key in shape.required
         }
         optional = {key: _values(child) for key, child in shape.keys.items() if key not in required}
         return st.fixed_dictionaries(required, optional=optional)
     if isinstance(shape, Items):
-        entries = _values(shape.entry).filter(lambda value: value not in (None, "N/A"))
+        entries = _values(shape.entry).filter(lambda value: value not in (None, "", "N/A"))
         return st.lists(entries, max_size=min(shape.most, 3))
     return (
         st.none() | st.just("N/A") | _scalars(shape)
@@ -145,9 +145,8 @@ def test_whatever_the_schema_accepts_the_image_holds(data: st.DataObject, archit
     for key in chosen:
         _put(tree["device_defaults"], key.split("."), data.draw(_values(LEAVES[key]), key))
     tree["device_defaults"].update(name="X", architecture=architecture)
-    document = load_text(json.dumps(tree).encode(), "p.yaml")
     try:
-        state = compile_state(document, Options(), {})
+        state = compile_state(load_text(json.dumps(tree).encode(), "p.yaml"), Options(), {})
     except ProfileError:
         return  # values that contradict one another
     assert encode(state)

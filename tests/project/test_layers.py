@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-CLIENTS = ("simnode", "simnode.state", "simnode.nvml.cells", "simnode.nvml.layout")
+CLIENTS = ("simnode", "simnode.state", "simnode.nvml.cells", "simnode.nvml.layout", "simnode.control_client")
 
 
 def test_imports_go_downward_only() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import build
 import elf
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -99,6 +101,30 @@ def test_programs_are_static(program: str) -> None:
     """They run where there is no libc at all."""
     headers = subprocess.run(["readelf", "-lW", NATIVE / program], capture_output=True, text=True, check=True).stdout
     assert "INTERP" not in headers
+
+
+def test_what_is_edited_while_it_is_compiled_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler has read the header before the edit and writes the object after it."""
+    folder = tmp_path / "native" / "part"
+    folder.mkdir(parents=True)
+    (folder / "number.h").write_text("enum { NUMBER = 1 };\n")
+    (folder / "part.c").write_text('#include "number.h"\n__attribute__((visibility("default"))) int number(void);\n')
+    with (folder / "part.c").open("a") as source:
+        source.write("int number(void) { return NUMBER; }\n")
+    compiler = tmp_path / "cc"
+    edit = f'echo "enum {{ NUMBER = 2 }};" > {folder}/number.h'
+    compiler.write_text(f'#!/bin/sh\ncc "$@" && {{ [ -e {tmp_path}/once ] || {edit}; }} && touch {tmp_path}/once\n')
+    with compiler.open("a") as script:
+        script.write('for output; do :; done; sleep 0.02; touch "$output"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setattr(build, "NATIVE", tmp_path / "native")
+    monkeypatch.setattr(build, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(build, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(build, "GENERATORS", ())
+    monkeypatch.setattr(build, "ARTEFACTS", (build.Artefact("libpart.so", ("part",), build.SHARED),))
+    made = [build.Builder({"CC": str(compiler)}).all() for _ in range(3)]
+    assert made == [["libpart.so"], ["libpart.so"], []]
+    assert ctypes.CDLL(str(tmp_path / "package" / "libpart.so")).number() == 2
 
 
 def test_nothing_is_made_twice() -> None:

@@ -50,9 +50,8 @@ def _machine() -> dict[str, object]:
     """What a run could have touched: mounts, device nodes, /proc/driver, and the directories it stages over."""
     nodes = {path.name: (path.lstat().st_mode, path.lstat().st_rdev) for path in Path("/dev").iterdir()}
     mounts = [line.split(" ", 3)[3] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    placed = [
-        *Path("/usr/bin").glob("nvidia*"),
-        *Path("/usr/lib").rglob("libnvidia*"),
-        *Path("/usr/lib").glob("*/simnode"),
-    ]
-    return {"dev": nodes, "mounts": mounts, "driver": sorted(Path("/proc/driver").iterdir()), "placed": placed}
+    places = ("/usr/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64")
+    names = [depth + name for name in ("*nvidia*", "simnode") for depth in ("", "*/")]
+    staged = [path for place in places for name in names for path in Path(place).glob(name)]
+    driver = sorted(Path("/proc/driver").iterdir())
+    return {"dev": nodes, "mounts": mounts, "driver": driver, "staged": staged}

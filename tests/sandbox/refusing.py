@@ -1,6 +1,7 @@
 """`python refusing.py CMD…`: runs CMD where the kernel refuses namespaces, as Docker's default seccomp filter does.
 
-unshare, setns and clone for new namespaces answer EPERM, clone3 ENOSYS (its flags lie in memory that a filter cannot read).
+unshare, setns and clone for new namespaces answer EPERM, clone3 ENOSYS (its flags lie in memory, where
+a filter cannot read them).
 """
 
 from __future__ import annotations

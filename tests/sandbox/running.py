@@ -10,15 +10,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from tests.sandbox.refusing import refuse_namespaces
-
 SIMNODE = (sys.executable, "-P", "-m", "simnode")
+REFUSING = (sys.executable, str(Path(__file__).with_name("refusing.py")))
 PATIENCE_S = 20.0
 
 
@@ -37,10 +36,10 @@ class Runner:
         path = "/usr/local/bin:/usr/bin:/bin"
         return {"PATH": path, "HOME": "/nonexistent", "XDG_RUNTIME_DIR": str(self.scratch), "SIMNODE_MARK": self.mark}
 
-    def start(self, *words: str | Path, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """`simnode WORDS`, with pipes; killed at the end of the test if need be."""
+    def start(self, *words: str | Path, cwd: Path | None = None, under: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """`simnode WORDS`, with pipes; killed at the end of the test if need be; `under` executes it."""
         process = subprocess.Popen(
-            [*SIMNODE, *map(str, words)],
+            [*under, *(REFUSING if self.refused else ()), *SIMNODE, *map(str, words)],
             user=self.uid,
             group=self.uid,
             extra_groups=[] if os.geteuid() == 0 else None,
@@ -50,14 +49,15 @@ class Runner:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=refuse_namespaces if self.refused else None,
         )
         self.started.append(process)
         return process
 
-    def run(self, *words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str | Path, cwd: Path | None = None, under: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
         """`simnode WORDS` to its end."""
-        process = self.start(*words, cwd=cwd)
+        process = self.start(*words, cwd=cwd, under=under)
         out, err = process.communicate(timeout=PATIENCE_S)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pty
 import re
 import select
 import subprocess
-import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +25,7 @@ class Terminal:
         if os.geteuid() == 0:
             os.fchown(slave, uid, uid)
         self._shell = subprocess.Popen(
-            ["bash", "--norc", "--noprofile", "-i"],
+            ["setsid", "--ctty", "bash", "--norc", "--noprofile", "-i"],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -36,13 +34,11 @@ class Terminal:
             extra_groups=[] if os.geteuid() == 0 else None,
             env={**environ, "PS1": "outer> ", "TERM": "dumb", "LC_ALL": "C"},
             cwd=directory,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
         )
         os.close(slave)
 
-    def type(self, text: str) -> None:
-        """Type `text`; a line needs its end."""
+    def write(self, text: str) -> None:
+        """Write `text`; a line needs its end."""
         os.write(self._master, text.encode())
 
     def expect(self, pattern: str) -> str:

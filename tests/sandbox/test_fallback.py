@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from simnode.sandbox.directory import UnsafeDirectory, locked_directory, place
-from tests.sandbox.running import Runner
+from simnode.sandbox.directory import locked_directory, place
+from tests.sandbox.running import REFUSING, SIMNODE, Runner
 
 
 def _left(runner: Runner) -> list[Path]:
@@ -58,16 +58,52 @@ def test_running_node_is_not_swept(refused: Runner) -> None:
     assert first.wait() == 143
 
 
+def test_several_runs_at_once(refused: Runner) -> None:
+    """Making, sweeping and removing directories do not get into each other's way."""
+    runs = [refused.start("run", "--gpus", "1", "--", "nvidia-smi", "-L") for _ in range(4)]
+    assert [run.wait() for run in runs] == [0, 0, 0, 0]
+    assert not (refused.scratch / "simnode").exists()
+
+
+def test_unreadable_directories_are_removed(refused: Runner) -> None:
+    """Whatever the command made of the node, its directory goes, and that of a killed run too."""
+    spoil = "cd $XDG_RUNTIME_DIR/simnode/*; mkdir -p a/b; chmod 0 a/b; chmod 500 a"
+    assert refused.run("run", "--", "sh", "-c", spoil).returncode == 0
+    assert not (refused.scratch / "simnode").exists()
+    killed = refused.start("run", "--", "sh", "-c", f"{spoil}; echo running; exec sleep 1000")
+    assert killed.stdout is not None
+    assert killed.stdout.readline() == "running\n"
+    killed.kill()
+    assert refused.vanished()
+    assert refused.run("run", "--", "true").returncode == 0
+    assert not (refused.scratch / "simnode").exists()
+
+
+def test_node_in_a_node_shows_its_own_devices(runner: Runner) -> None:
+    """What /dev holds is the outer node's, and says nothing of the inner one's."""
+    inner = (*REFUSING, *SIMNODE, "run", "--gpus", "5", "--", "nvidia-smi", "-L")
+    done = runner.run("run", "--gpus", "3", "--", *inner)
+    assert len(done.stdout.splitlines()) == 5, done.stderr
+
+
 @pytest.mark.parametrize("case", ["open to others", "a link"])
-def test_place_of_somebody_else_is_refused(tmp_path: Path, case: str) -> None:
-    """In /tmp anybody can make a directory under our name; we put nothing into it."""
+def test_place_of_somebody_else_is_left_alone(tmp_path: Path, case: str) -> None:
+    """In /tmp anybody can make a directory under our name: each run then has one of its own beside it."""
     above, uid = tmp_path / "simnode", tmp_path.stat().st_uid
     if case == "a link":
         above.symlink_to(tmp_path)
     else:
         above.mkdir(mode=0o755)
-    with pytest.raises(UnsafeDirectory, match="mode 0700"), locked_directory(above, uid):
-        pass
+    killed = tmp_path / "simnode-killed"
+    (killed / "run-left").mkdir(parents=True)
+    killed.chmod(0o700)
+    before = sorted(above.iterdir())
+    with locked_directory(above, uid) as mine:
+        assert mine.parent.parent == tmp_path
+        assert mine.parent.stat().st_mode & 0o777 == 0o700
+        assert mine.parent != above
+    assert sorted(path for path in tmp_path.iterdir()) == [above]
+    assert case == "a link" or sorted(above.iterdir()) == before
 
 
 @pytest.mark.parametrize(
@@ -77,10 +113,15 @@ def test_place_of_somebody_else_is_refused(tmp_path: Path, case: str) -> None:
         pytest.param("relative", "simnode-{uid}", id="not absolute"),
         pytest.param("{tmp}/missing", "simnode-{uid}", id="missing"),
         pytest.param("{tmp}", "simnode", id="a runtime directory"),
+        pytest.param("{tmp}/a:b", "simnode-{uid}", id="a colon"),
+        pytest.param("{tmp}/a;b", "simnode-{uid}", id="a semicolon"),
+        pytest.param("{tmp}/$LIB", "simnode-{uid}", id="a dollar"),
     ],
 )
 def test_place_follows_the_runtime_directory(tmp_path: Path, runtime: str, below: str) -> None:
     """XDG_RUNTIME_DIR if it can be used, else a directory by uid below the temporary one."""
     uid = tmp_path.stat().st_uid
+    for name in ("a:b", "a;b", "$LIB"):
+        (tmp_path / name).mkdir()
     found = place({"XDG_RUNTIME_DIR": runtime.format(tmp=tmp_path)}, uid, temporary=tmp_path)
     assert found == tmp_path / below.format(uid=uid)

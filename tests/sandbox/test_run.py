@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
+import sys
 from pathlib import Path
 
 import pytest
 
+from simnode.sandbox.installed import init_program
 from tests.sandbox.running import Runner
 
 
@@ -19,6 +22,7 @@ from tests.sandbox.running import Runner
         pytest.param(["sh", "-c", "kill -KILL $$"], 137, id="killed by SIGKILL"),
         pytest.param(["no-such-command"], 127, id="not found"),
         pytest.param(["/nonexistent/command"], 127, id="no such file"),
+        pytest.param([""], 127, id="empty"),
         pytest.param(["/etc/passwd"], 126, id="not executable"),
         pytest.param(["/"], 126, id="a directory"),
     ],
@@ -31,6 +35,7 @@ def test_exit_code_is_a_shells(runner: Runner, command: list[str], code: int) ->
 def test_command_that_cannot_run_is_named_in_one_line(runner: Runner) -> None:
     """Not found is the user's fault and takes one line."""
     assert runner.run("run", "--", "no-such-command").stderr == "simnode: no-such-command: command not found\n"
+    assert runner.run("run", "--", "").stderr == "simnode: '': command not found\n"
 
 
 def test_standard_places_serve_an_empty_environment(runner: Runner) -> None:
@@ -55,8 +60,32 @@ def test_devices_are_character_devices(runner: Runner) -> None:
     }
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make device nodes")
+@pytest.mark.parametrize("uid", [0])
+def test_devices_of_root_are_its_own(runner: Runner) -> None:
+    """A chmod in the node must not reach the machine: same numbers, mode and owner, but another file."""
+    script = "cd /dev; find . -mount \\( -type c -o -type b \\) -exec stat -c '%n %t:%T %a %u:%g %d' {} +"
+    lines = runner.run("run", "--", "sh", "-c", script).stdout.splitlines()
+    found = {name: said for name, *said in map(str.split, lines)}
+    machine = Path("/dev").stat().st_dev
+    for path in Path("/dev").rglob("*"):
+        node = path.lstat()
+        if path.is_mount() or node.st_dev != machine or not (stat.S_ISCHR(node.st_mode) or stat.S_ISBLK(node.st_mode)):
+            continue
+        numbers = f"{os.major(node.st_rdev):x}:{os.minor(node.st_rdev):x}"
+        rdev, mode, owner, device = found[f"./{path.relative_to('/dev')}"]
+        assert (rdev, mode, owner) == (numbers, f"{node.st_mode & 0o7777:o}", f"{node.st_uid}:{node.st_gid}")
+        assert int(device) != machine
+
+
+def test_terminals_can_be_opened(runner: Runner) -> None:
+    """The multiplexer leads to the terminals of /dev/pts."""
+    done = runner.run("run", "--", sys.executable, "-c", "import os; print(os.ttyname(os.openpty()[1]))")
+    assert done.stdout.startswith("/dev/pts/"), done.stderr
+
+
 def test_driver_shows_in_proc(runner: Runner) -> None:
-    """/proc/driver/nvidia tells the driver's version, and /proc is the node's own."""
+    """/proc/driver/nvidia tells the driver's version."""
     done = runner.run(
         "run", "--driver-version", "550.163.01", "--", "sh", "-c", "cat /proc/driver/nvidia/version; ls /proc/1/root/"
     )
@@ -89,7 +118,8 @@ def test_root_option_shows_root(runner: Runner) -> None:
 
 def test_only_the_node_is_visible(runner: Runner) -> None:
     """Processes of the machine do not show, init is pid 1."""
-    done = runner.run("run", "--", "sh", "-c", "tr '\\0' ' ' </proc/1/cmdline; test ! -e /proc/%d" % os.getpid())
+    done = runner.run("run", "--", "sh", "-c", f"tr '\\0' ' ' </proc/1/cmdline; test ! -e /proc/{os.getpid()}")
+    assert done.returncode == 0
     assert "_native/init" in done.stdout
 
 
@@ -109,6 +139,26 @@ def test_default_signal_dispositions(runner: Runner) -> None:
     """The interpreter's own are not handed down: nothing is blocked, SIGPIPE kills."""
     done = runner.run("run", "--", "grep", "-E", "SigBlk|SigIgn", "/proc/self/status")
     assert {line.split()[1] for line in done.stdout.splitlines()} == {"0" * 16}
+
+
+def test_descriptor_of_the_caller_is_the_commands_alone(runner: Runner, scratch: Path) -> None:
+    """Neither init nor the agent keeps open what the caller opened, whatever its number."""
+    opened = scratch / "opened"
+    opened.touch(mode=0o644)
+    opening = ("sh", "-c", 'exec 3<opened 6<opened 9<opened; exec "$@"', "-")
+    run = runner.start("run", "--", "sh", "-c", "echo running; exec sleep 1000", under=opening)
+    assert run.stdout is not None
+    assert run.stdout.readline() == "running\n"
+
+    def holds(pid: int) -> list[str]:
+        return sorted(file.name for file in Path(f"/proc/{pid}/fd").iterdir() if file.readlink() == opened)
+
+    assert holds(runner.one("sleep 1000")) == ["3", "6", "9"]
+    assert [
+        holds(runner.one(start)) for start in (init_program(), sys.executable + " -P -m simnode.sandbox.agent")
+    ] == [[], []]
+    run.terminate()
+    assert run.wait() == 143
 
 
 def test_no_descriptor_is_handed_down(runner: Runner) -> None:

@@ -23,84 +23,87 @@ def terminal(runner: Runner) -> Iterator[Terminal]:
 
 def test_interrupt_ends_the_command(terminal: Terminal) -> None:
     """^C reaches the command; the shell sees its code and has the terminal."""
-    terminal.type(RUN + "sh -c 'echo here we are; exec sleep 1000'\n")
+    terminal.write(RUN + "sh -c 'echo here we are; exec sleep 1000'\n")
     terminal.expect("\nhere we are")
-    terminal.type(CTRL_C)
+    terminal.write(CTRL_C)
     terminal.expect("outer> $")
-    terminal.type("echo code=$?\n")
+    terminal.write("echo code=$?\n")
     terminal.expect("\ncode=130")
 
 
 def test_suspended_run_is_a_job(terminal: Terminal) -> None:
     """^Z stops it, fg brings it back, the command then reads from the terminal."""
-    terminal.type(RUN + "sh -c 'echo here we are; read word; echo got $word'\n")
+    terminal.write(RUN + "sh -c 'echo here we are; read word; echo got $word'\n")
     terminal.expect("\nhere we are")
-    terminal.type(CTRL_Z)
+    terminal.write(CTRL_Z)
     terminal.expect("Stopped")
     terminal.expect("outer> $")
-    terminal.type("fg\n")
+    terminal.write("fg\n")
     terminal.expect("read word")
-    terminal.type("something\n")
+    terminal.write("something\n")
     terminal.expect("\ngot something")
     terminal.expect("outer> $")
 
 
 def test_background_run_leaves_the_terminal_alone(terminal: Terminal) -> None:
     """A run that was started with & ends without taking the terminal from what is in the foreground."""
-    terminal.type(RUN + "sleep 0.2 & cat; echo after\n")
+    terminal.write(RUN + "sleep 0.2 & cat; echo after\n")
     terminal.expect(r"\[1\] \d+")
-    terminal.type("one\n")
+    terminal.write("one\n")
     terminal.expect("\none\r\n")
-    terminal.type("two\n\x04")
+    terminal.write("two\n\x04")
     terminal.expect("\nafter")
-    terminal.type("wait; echo code=$?\n")
+    terminal.write("wait; echo code=$?\n")
     terminal.expect("\ncode=0")
 
 
 def test_shell_inside_controls_its_jobs(terminal: Terminal) -> None:
     """^C, ^Z, fg inside; after exit the outer shell has the terminal and the code."""
-    terminal.type(INNER)
+    terminal.write(INNER)
     terminal.expect("inner> $")
-    terminal.type("sh -c 'echo here we are; exec sleep 1000'\n")
+    terminal.write("sh -c 'echo here we are; read word; echo got $word; exec sleep 1000'\n")
     terminal.expect("\nhere we are")
-    terminal.type(CTRL_Z)
+    terminal.write(CTRL_Z)
     terminal.expect("Stopped")
     terminal.expect("inner> $")
-    terminal.type("fg\n")
-    terminal.expect("exec sleep 1000'\r\n")
-    terminal.type(CTRL_C)
+    terminal.write("fg\n")
+    terminal.expect("read word")
+    terminal.write("something\n")
+    terminal.expect("\ngot something")
+    terminal.write(CTRL_C)
     terminal.expect("inner> $")
-    terminal.type("exit 7\n")
+    terminal.write("exit 7\n")
     terminal.expect("outer> $")
-    terminal.type("echo code=$?\n")
+    terminal.write("echo code=$?\n")
     terminal.expect("\ncode=7")
-    terminal.type("cat\n")
-    terminal.type("read by the outer shell's job\n")
-    terminal.expect("\nread by the outer")
-    terminal.type(CTRL_C)
+    terminal.write("sh -c 'echo now in''side; exec cat'\n")
+    terminal.expect("\nnow inside")
+    terminal.write("a line\n")
+    terminal.expect("\na line\r\na line")
+    terminal.write(CTRL_C)
     terminal.expect("outer> $")
 
 
 def test_shell_inside_can_be_suspended(terminal: Terminal) -> None:
     """`suspend` in the inner shell gives the terminal to the outer one, fg gives it back."""
-    terminal.type(INNER)
+    terminal.write(INNER)
     terminal.expect("inner> $")
-    terminal.type("suspend\n")
+    terminal.write("suspend\n")
     terminal.expect("Stopped")
     terminal.expect("outer> $")
-    terminal.type("fg\n")
-    terminal.type("echo in=$SIMNODE_MARK\n")
+    terminal.write("fg\n")
+    terminal.write("echo in=$SIMNODE_MARK\n")
     terminal.expect("\nin=[0-9a-f]{32}")
     terminal.expect("inner> $")
-    terminal.type("exit 0\n")
+    terminal.write("exit 0\n")
     terminal.expect("outer> $")
 
 
 def test_no_complaint_about_job_control(terminal: Terminal) -> None:
     """The inner shell has a terminal and a process group as it should."""
-    terminal.type(INNER)
+    terminal.write(INNER)
     assert "job control" not in terminal.expect(r"(?s)bash.*?inner> $")
-    terminal.type("tty\n")
+    terminal.write("tty\n")
     terminal.expect("\n/dev/pts/")
-    terminal.type("exit 0\n")
+    terminal.write("exit 0\n")
     terminal.expect("outer> $")

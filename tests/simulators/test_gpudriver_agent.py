@@ -31,7 +31,7 @@ def test_it_is_staged_and_then_nothing_is_left(tmp_path: Path) -> None:
     async def main() -> None:
         node = agent(tmp_path)
         running = asyncio.create_task(node.run())
-        await asyncio.wait_for(node.staged.wait(), 30)
+        await asyncio.wait_for(node.staged().wait(), 30)
         assert (tmp_path / "driver/usr/lib64/libnvidia-ml.so").read_bytes() == b"library"
         await stop(running)
 
@@ -52,9 +52,9 @@ def test_a_surface_in_the_way_is_named_and_staged_once_it_is_gone(tmp_path: Path
 
     async def main() -> None:
         node = agent(tmp_path)
-        node.staged.listen(hear)
+        node.staged().listen(hear)
         running = asyncio.create_task(node.run())
-        await asyncio.wait_for(node.staged.wait(), 30)
+        await asyncio.wait_for(node.staged().wait(), 30)
         assert foreign.read_bytes() == b"nvidia-smi"
         await stop(running)
 

@@ -22,8 +22,17 @@ class Failure(msgspec.Struct, frozen=True, order=True):
     message: str
 
     def __str__(self) -> str:
+        return f"{self.simulator}: {self.text}"
+
+    @property
+    def text(self) -> str:
+        """All but whose it is, on one line."""
         where = f"{self.surface}: " if self.surface else ""
-        return f"{self.simulator}: {self.action}: {where}{self.message}"
+        return f"{self.action}: {where}{self.message}"
+
+    def extra(self) -> dict[str, str]:
+        """What a structured log says beside the text."""
+        return {"simulator": self.simulator, "surface": self.surface}
 
 
 Failures = tuple[Failure, ...]
@@ -48,6 +57,19 @@ def attribute(simulator: str, action: str, error: BaseException) -> Failures:
     if isinstance(error, BaseExceptionGroup):
         return tuple(failure for each in error.exceptions for failure in attribute(simulator, action, each))
     return (Failure(simulator, action, "", one_line(str(error)) or type(error).__name__),)
+
+
+def by_simulator(failures: Failures) -> dict[str, str]:
+    """The simulators' names, sorted, and what each did not get done, on one line."""
+    texts: dict[str, list[str]] = {}
+    for failure in sorted(failures):
+        texts.setdefault(failure.simulator, []).append(failure.text)
+    return {name: "; ".join(lines) for name, lines in texts.items()}
+
+
+def failed(action: str, failures: Failures) -> str:
+    """Who failed at `action`, in words: "stage failed: gpudriver, nvlink"."""
+    return f"{action} failed: {', '.join(by_simulator(failures))}"
 
 
 def one_line(text: str) -> str:

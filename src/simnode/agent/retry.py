@@ -22,3 +22,7 @@ class Retry:
         self.due = now + delay
         self._delay = min(self._ceiling, delay * 2)
         return delay
+
+    def hurry(self, now: float) -> None:
+        """Something may have changed: due as soon as after a first failure, but what was learnt is not forgotten."""
+        self.due = min(self.due, now + self._first)

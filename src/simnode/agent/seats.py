@@ -29,6 +29,15 @@ class Seat:
         """True while a call runs, be it past its deadline."""
         return self._task is not None and not self._task.done()
 
+    def busy_with(self, action: str) -> bool:
+        """True while a call of this kind runs."""
+        return self.busy and self._action == action
+
+    def when_idle(self, call: Callable[[], None]) -> None:
+        """Make `call` in the event loop once what runs now has ended; never if nothing does."""
+        if self._task is not None and self.busy:
+            self._task.add_done_callback(lambda _: call())
+
     async def idle(self, timeout: float) -> None:
         """Return once nothing runs here, or after `timeout` seconds."""
         if self._task is not None and not self._task.done():

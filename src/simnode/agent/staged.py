@@ -7,15 +7,17 @@ must be able to tell "not yet" from "failed".
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from simnode.agent.failures import Failures
+from simnode.agent.failures import Failures, by_simulator, failed
+from simnode.contracts import Health
 
 
 class Staged:
-    """Green between a good stage wave and the next one; only the agent turns it."""
+    """Green between a good stage wave and the next one; only the agent turns it. `names`: the simulators'."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = tuple(names)
         self._green = asyncio.Event()
         self._listeners: list[Callable[[Staged], None]] = []
         self.failures: Failures = ()
@@ -23,6 +25,15 @@ class Staged:
     def is_set(self) -> bool:
         """True while green."""
         return self._green.is_set()
+
+    def check(self) -> Health:
+        """As a probe (contracts.Probe): ok while green."""
+        green = self.is_set()
+        reason = "" if green else failed("stage", self.failures) if self.failures else "the tree is not staged"
+        texts = by_simulator(self.failures)
+        every = "" if green or texts else reason
+        components = {name: (not texts.get(name, every), texts.get(name, every)) for name in self._names}
+        return Health(green, reason, components)
 
     async def wait(self) -> None:
         """Return once green."""

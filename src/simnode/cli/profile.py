@@ -7,6 +7,7 @@ from pathlib import Path
 
 from simnode.cli import complain
 from simnode.profile import Options, ProfileError, boards, compile_state, load_board, load_file
+from simnode.sandbox.complaints import printable
 
 
 def list_boards() -> int:
@@ -35,5 +36,15 @@ def validate_profiles(files: tuple[str, ...]) -> int:
         except ProfileError as error:
             code = complain([str(fault) for fault in error.faults])
         else:
-            print(f"{file}: valid")
+            print(f"{printable(file)}: valid")
     return code
+
+
+def show_schema() -> int:
+    """The JSON Schema of a profile."""
+    import json
+
+    from simnode.profile.jsonschema import profile_schema
+
+    print(json.dumps(profile_schema(), indent=2))
+    return 0

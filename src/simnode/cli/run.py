@@ -1,48 +1,86 @@
-"""`simnode run`: from the words of the command line to the launcher's order."""
+"""`simnode run`, `simnode up`, `simnode exec`: from the words of the command line to the launcher's orders."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from simnode.cli import complain
+from simnode.cli import FAILED, complain
 from simnode.profile import Options, ProfileError, compile_state, load_board, load_file
+from simnode.sandbox.caller import UnfitCaller, check_caller
+from simnode.sandbox.enter import enter
+from simnode.sandbox.handover import Handover
 from simnode.sandbox.installed import NotInstalled, agent_command, init_program
-from simnode.sandbox.launcher import Order, run
+from simnode.sandbox.launcher import NodeOrder, Order, run
+from simnode.sandbox.places import UnsafeDirectory
+from simnode.sandbox.standing import BadName, StandingError
+from simnode.sandbox.up import up
 
 _DEFAULT_BOARD = "h100"
 _FIRST_GENERATION = 1
 
 
-def run_in_node(
-    *,
-    board: str | None,
-    profile: str | None,
-    gpus: int | None,
-    driver_version: str | None,
-    overrides: tuple[str, ...],
-    nvidia_smi: Path | None,
-    as_root: bool,
-    command: tuple[str, ...],
-) -> int:
+@dataclass(frozen=True)
+class NodeWords:
+    """What the command line says of a node."""
+
+    board: str | None
+    profile: str | None
+    gpus: int | None
+    driver_version: str | None
+    overrides: tuple[str, ...]
+    nvidia_smi: Path | None
+
+    @property
+    def kind(self) -> str:
+        """What lists call such a node."""
+        if self.profile is not None:
+            return self.profile
+        return _DEFAULT_BOARD if self.board is None else self.board
+
+
+def run_in_node(node: NodeWords, command: tuple[str, ...], *, as_root: bool) -> int:
     """Compile the node first, so that a bad document starts nothing; then launch."""
-    options = Options(gpus=gpus, driver_version=driver_version, overrides=overrides)
+    order = _ordered(node, follow=False)
+    if isinstance(order, int):
+        return order
+    return run(Order(order.state, order.agent, order.init, command, as_root), os.environ)
+
+
+def bring_up(node: NodeWords, name: str) -> int:
+    """A node that stays, and follows its profile if that is a file."""
+    order = _ordered(node, follow=True)
+    return order if isinstance(order, int) else up(order, name, node.kind, os.environ)
+
+
+def run_in_standing(name: str, command: tuple[str, ...], *, as_root: bool) -> int:
+    """A command in a node that stands."""
     try:
-        document = load_file(Path(profile)) if profile is not None else load_board(board or _DEFAULT_BOARD)
+        return enter(name, command, os.environ, as_root=as_root)
+    except BadName as error:
+        return complain([str(error)])
+    except (StandingError, UnsafeDirectory) as error:
+        complain([str(error)])
+        return FAILED
+
+
+def _ordered(node: NodeWords, *, follow: bool) -> NodeOrder | int:
+    """The order, or the exit code after everything that is wrong has been said."""
+    try:
+        check_caller()
+    except UnfitCaller as unfit:
+        complain([str(unfit)])
+        return FAILED
+    options = Options(gpus=node.gpus, driver_version=node.driver_version, overrides=node.overrides)
+    try:
+        document = load_file(Path(node.profile)) if node.profile is not None else load_board(node.kind)
         state = compile_state(document, options, os.environ, generation=_FIRST_GENERATION)
-        init = init_program()
+        init, agent = init_program(), agent_command(node.nvidia_smi)
     except ProfileError as error:
         return complain([str(fault) for fault in error.faults])
     except NotInstalled as error:
         complain([str(error)])
-        return 1
-    order = Order(
-        state=msgspec.msgpack.encode(state),
-        agent=agent_command(nvidia_smi),
-        init=init,
-        command=command,
-        as_root=as_root,
-    )
-    return run(order, os.environ)
+        return FAILED
+    followed = os.path.abspath(node.profile) if follow and node.profile is not None else ""  # noqa: PTH100 (keeps links)
+    return NodeOrder(Handover(state, options, document.raw, followed).encoded(), agent, init)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from simnode.host import syscalls
 from simnode.host.ground import Ground
@@ -31,24 +31,20 @@ class Acts:
 
     def create(self, surface: Surface) -> Identity:
         """Put the surface where nothing is. Raises FileExistsError if something is by now."""
-        directory, name = self._prepare(surface)
-        self._place(directory, name, surface, replacing=False)
-        return self.identity(surface)
+        with self._prepared(surface) as (directory, name):
+            syscalls.rename_new(directory, self._temporary, name)
+        return self._placed(surface)
 
     def replace(self, surface: Surface) -> Identity:
         """Put the surface in the place of what is there: ours, or standing where ours must be."""
-        directory, name = self._prepare(surface)
-        try:
+        with self._prepared(surface) as (directory, name):
             found = self._beneath.stat(surface.path)
             if found is not None and self._ground.covered(surface.path, found):
                 self._mounts.uncover(directory, name)
             elif found is not None and stat.S_ISDIR(found.st_mode):
                 syscalls.remove_directory(directory, name)
-        except OSError:
-            self._drop(directory)
-            raise
-        self._place(directory, name, surface, replacing=True)
-        return self.identity(surface)
+            syscalls.rename(directory, self._temporary, name)
+        return self._placed(surface)
 
     def repair(self, surface: Surface) -> Identity:
         """Set right what can be without a new inode: a mode, the size of a live file, the mount of a stand-in."""
@@ -90,7 +86,9 @@ class Acts:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), surface.path)
         return self._ground.identity(surface.path, found, surface.kind)
 
-    def _prepare(self, surface: Surface) -> tuple[int, str]:
+    @contextmanager
+    def _prepared(self, surface: Surface) -> Iterator[tuple[int, str]]:
+        """The surface under the temporary name in its directory, which goes if it cannot be put in its place."""
         directory, name = self._beneath.place(surface.path)
         try:
             try:
@@ -98,10 +96,10 @@ class Acts:
             except FileExistsError:
                 self._drop(directory)
                 self._build(directory, surface)
+            yield directory, name
         except OSError:
             self._drop(directory)
             raise
-        return directory, name
 
     def _build(self, directory: int, surface: Surface) -> None:
         name = self._temporary
@@ -124,18 +122,15 @@ class Acts:
             case Directory():
                 raise AssertionError("directories are the ledger's")
 
-    def _place(self, directory: int, name: str, surface: Surface, *, replacing: bool) -> None:
-        try:
-            (syscalls.rename if replacing else syscalls.rename_new)(directory, self._temporary, name)
-        except OSError:
-            self._drop(directory)
-            raise
+    def _placed(self, surface: Surface) -> Identity:
         if isinstance(surface, StandIn):
+            directory, name = self._beneath.place(surface.path)
             try:
                 self._mounts.cover(directory, name)
             except OSError:
                 syscalls.remove(directory, name)
                 raise
+        return self.identity(surface)
 
     def _grow(self, directory: int, name: str, surface: LiveFile) -> None:
         descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)

@@ -16,9 +16,10 @@ from simnode.host.errors import SurfaceError
 from simnode.host.ground import Ground
 from simnode.host.journal import Entries, Entry
 from simnode.host.mounts import Mounts
-from simnode.host.parents import LEDGER, Ledger, Parents
-from simnode.host.paths import Beneath, parent_of
+from simnode.host.parents import Ledger, Parents
+from simnode.host.paths import STATE, Beneath, parent_of
 from simnode.host.plan import Drawing, Plan, Step
+from simnode.host.records import Shelf
 from simnode.host.surfaces import Link
 from simnode.host.tree import Tree, referenced_first, target_of
 
@@ -27,12 +28,21 @@ class Converge:
     """One converge of one owner. `lock` guards the records that owners share."""
 
     def __init__(
-        self, owner: str, tree: Tree, *, boot_id: str, beneath: Beneath, mounts: Mounts, lock: threading.Lock
+        self,
+        owner: str,
+        tree: Tree,
+        *,
+        boot_id: str,
+        beneath: Beneath,
+        shelf: Shelf,
+        mounts: Mounts,
+        lock: threading.Lock,
     ) -> None:
         self._owner = owner
         self._tree = tree
         self._boot_id = boot_id
         self._beneath = beneath
+        self._shelf = shelf
         self._lock = lock
         self._ground = Ground(beneath, mounts)
         self._acts = Acts(owner, beneath, mounts, self._ground)
@@ -41,47 +51,60 @@ class Converge:
         self._failed: set[str] = set()
         self._held: set[str | None] = set()
         self.errors: list[SurfaceError] = []
-        self._parents = Parents(beneath, boot_id, owner=owner, tree=tree, errors=self.errors)
+        self._parents = Parents(beneath, shelf, boot_id, owner=owner, tree=tree, errors=self.errors)
 
     def plan(self) -> Plan:
         """What there is to do; changes nothing."""
         with suppress(records.DamagedError):
-            self._entries = journal.load(self._beneath, self._owner, self._boot_id)
+            self._entries = journal.load(self._shelf.beneath, self._owner, self._boot_id)
         return self._drawn()
 
     def run(self) -> None:
-        """Do it; what fails is in `errors`."""
-        with self._lock:
-            self._recover()
-        self._acts.sweep({parent_of(path) for path, entry in self._entries.items() if entry.intent})
-        self._written = dict(self._entries)
-        plan = self._drawn()
-        if plan:
-            self._carry_out(plan)
+        """Do it; what fails is in `errors`. Records that cannot be read end it at once, as death would."""
+        try:
+            with self._lock:
+                self._recover()
+            self._acts.sweep({parent_of(path) for path, entry in self._entries.items() if entry.intent})
+            self._written = dict(self._entries)
+            plan = self._drawn()
+            if plan:
+                self._carry_out(plan)
+        except OSError as error:
+            self.errors.append(SurfaceError.of(STATE, "record", error, "use"))
 
     def _drawn(self) -> Plan:
         ledger = Ledger()
         with suppress(records.DamagedError):
-            ledger = parents.load(self._beneath, self._boot_id)
-        return Drawing(self._owner, self._tree, self._entries, ledger, self._beneath, self._ground).plan()
+            ledger = parents.load(self._shelf, self._boot_id)
+        drawing = Drawing(
+            owner=self._owner,
+            tree=self._tree,
+            entries=self._entries,
+            ledger=ledger,
+            record=self._shelf.ledger,
+            beneath=self._beneath,
+            ground=self._ground,
+        )
+        return drawing.plan()
 
     def _recover(self) -> None:
         """Load the journal, set a damaged one aside, and remove what a killed run had prepared of the records."""
         path = journal.journal_path(self._owner)
         try:
-            self._entries = journal.load(self._beneath, self._owner, self._boot_id)
+            self._entries = journal.load(self._shelf.beneath, self._owner, self._boot_id)
         except records.DamagedError:
-            records.set_aside(self._beneath, path)
+            records.set_aside(self._shelf.beneath, path)
         with suppress(OSError):
-            records.sweep(self._beneath, path)
-            records.sweep(self._beneath, LEDGER)
+            records.sweep(self._shelf.beneath, path)
+            records.sweep(self._shelf.beneath, self._shelf.ledger)
             if not self._entries:
-                records.tidy(self._beneath)
+                records.tidy(self._shelf.beneath)
 
     def _carry_out(self, plan: Plan) -> None:
         for step in plan:
-            if step.action == "conflict" and step.surface is not None:
-                self.errors.append(SurfaceError(step.path, step.surface.kind, None, step.reason))
+            concerned = step.surface or step.entry
+            if step.action == "conflict" and concerned is not None:
+                self.errors.append(SurfaceError(step.path, concerned.kind, None, step.reason))
                 self._failed.add(step.path)
             elif step.action == "forget":
                 self._entries.pop(step.path, None)
@@ -173,7 +196,7 @@ class Converge:
             return True
         try:
             with self._lock:
-                journal.save(self._beneath, self._owner, self._boot_id, entries)
+                journal.save(self._shelf.beneath, self._owner, self._boot_id, entries)
         except OSError as error:
             path = journal.journal_path(self._owner)
             self.errors.append(SurfaceError.of(path, "journal", error, "write"))

@@ -21,8 +21,8 @@ class OwnerBusyError(RuntimeError):
 class SurfaceError:
     """What went wrong with one surface, directory or record.
 
-    `path` is relative to the root, `kind` a surface's kind, "journal" or "ledger"; `errno` is None where no system call
-    failed (an occupied path).
+    `path` is relative to the root, `kind` a surface's kind, "journal", "ledger" or "record"; `errno` is None where no
+    system call failed (an occupied path).
     """
 
     path: str

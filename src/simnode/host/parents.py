@@ -18,7 +18,9 @@ from simnode.host import records, syscalls
 from simnode.host.errors import SurfaceError, TreeError
 from simnode.host.ground import described
 from simnode.host.paths import STATE, Beneath, BlockedError, check_path, parent_of
+from simnode.host.records import Shelf
 from simnode.host.surfaces import Directory
+from simnode.host.takeover import gives_way
 from simnode.host.tree import Tree
 
 LEDGER = f"{STATE}/parents.json"
@@ -53,9 +55,14 @@ class Ledger:
             del self.needs[owner]
 
 
-def load(beneath: Beneath, boot_id: str) -> Ledger:
+def ledger_path(name: str) -> str:
+    """Where the ledger of an engine over another root lies."""
+    return f"{STATE}/parents-{name}.json"
+
+
+def load(shelf: Shelf, boot_id: str) -> Ledger:
     """The ledger as it was last written. Raises DamagedError."""
-    record = records.read(beneath, LEDGER)
+    record = records.read(shelf.beneath, shelf.ledger)
     if record is None:
         return Ledger()
     match records.decoded(record):
@@ -66,16 +73,20 @@ def load(beneath: Beneath, boot_id: str) -> Ledger:
             if boot != boot_id:
                 identities = dict.fromkeys(identities)
             return Ledger(identities, {owner: _paths(paths) for owner, paths in needs.items()})
-    raise records.DamagedError(LEDGER)
+    raise records.DamagedError(shelf.ledger)
 
 
 class Parents:
     """The ledger as one converge of one owner uses it; what fails is added to `errors`."""
 
-    def __init__(self, beneath: Beneath, boot_id: str, *, owner: str, tree: Tree, errors: list[SurfaceError]) -> None:
+    def __init__(
+        self, beneath: Beneath, shelf: Shelf, boot_id: str, *, owner: str, tree: Tree, errors: list[SurfaceError]
+    ) -> None:
         self._beneath = beneath
+        self._shelf = shelf
         self._boot_id = boot_id
         self._owner = owner
+        self._tree = tree
         self._needs = tree.directories
         self._errors = errors
 
@@ -89,13 +100,22 @@ class Parents:
         for path in giving_way:
             self._prune(ledger, path)
         missing: dict[str, int] = {}
+        stale: set[str] = set()
         lost: set[str] = set()
         for path, mode in self._needs.items():
             parent = parent_of(path)
-            found = None if parent in missing or parent in lost else self._beneath.stat(path)
             if parent in lost:
                 lost.add(path)
-            elif found is None:
+                continue
+            try:
+                found = None if parent in missing else self._beneath.stat(path)
+                if found is not None and gives_way(self._beneath, path, found, self._tree.get(path)):
+                    stale.add(path)
+            except OSError as error:
+                lost.add(path)
+                self._fail(path, error, "look at")
+                continue
+            if found is None or path in stale:
                 missing[path] = _PARENT_MODE if mode is None else mode
                 ledger.made[path] = None
             elif not stat.S_ISDIR(found.st_mode):
@@ -109,6 +129,8 @@ class Parents:
             return lost.union(missing)
         for path, mode in missing.items():
             try:
+                if path in stale:
+                    syscalls.remove(*self._beneath.place(path))
                 ledger.made[path] = self._make(path, mode)
             except FileExistsError:
                 del ledger.made[path]
@@ -171,10 +193,11 @@ class Parents:
     def _open(self) -> tuple[Ledger, Ledger]:
         """The ledger with this owner's needs, and as it was."""
         self._beneath.forget()
+        self._shelf.beneath.forget()
         try:
-            ledger = load(self._beneath, self._boot_id)
+            ledger = load(self._shelf, self._boot_id)
         except records.DamagedError:
-            records.set_aside(self._beneath, LEDGER)
+            records.set_aside(self._shelf.beneath, self._shelf.ledger)
             ledger = Ledger()
         before = Ledger(dict(ledger.made), dict(ledger.needs))
         ledger.need(self._owner, self._needs)
@@ -187,11 +210,11 @@ class Parents:
             if ledger.made or ledger.needs:
                 needs = {owner: sorted(paths) for owner, paths in sorted(ledger.needs.items())}
                 document = {"version": _VERSION, "boot_id": self._boot_id, "made": ledger.made, "needs": needs}
-                records.write(self._beneath, LEDGER, document)
+                records.write(self._shelf.beneath, self._shelf.ledger, document)
             else:
-                records.remove(self._beneath, LEDGER)
+                records.remove(self._shelf.beneath, self._shelf.ledger)
         except OSError as error:
-            self._errors.append(SurfaceError.of(LEDGER, "ledger", error, "write"))
+            self._errors.append(SurfaceError.of(self._shelf.ledger, "ledger", error, "write"))
             return False
         return True
 

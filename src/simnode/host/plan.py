@@ -15,9 +15,10 @@ from typing import Literal
 
 from simnode.host.ground import Ground, described
 from simnode.host.journal import Entries, Entry
-from simnode.host.parents import LEDGER, Ledger
+from simnode.host.parents import Ledger
 from simnode.host.paths import Beneath, BlockedError, ancestors, parent_of
 from simnode.host.surfaces import Directory, File, Link, LiveFile, StandIn, Surface
+from simnode.host.takeover import gives_way
 from simnode.host.tree import Tree
 
 Action = Literal["make", "create", "replace", "repair", "adopt", "remove", "forget", "prune", "record", "conflict"]
@@ -65,17 +66,18 @@ class Plan:
 
 @dataclass
 class Drawing:
-    """What a plan is drawn from: the owner's tree, its journal's entries, the ledger and the ground."""
+    """What a plan is drawn from: the owner's tree, its journal's entries, the ledger, its record, and the ground."""
 
     owner: str
     tree: Tree
     entries: Entries
     ledger: Ledger
+    record: str
     beneath: Beneath
     ground: Ground
 
     def plan(self) -> Plan:
-        """The plan. Raises OSError where even looking fails (a disk that is gone)."""
+        """The plan. What cannot even be looked at is a conflict."""
         surfaces = [step for surface in self.tree if (step := self._wanted(surface)) is not None]
         unwanted = [
             self._unwanted(path, entry)
@@ -91,7 +93,10 @@ class Drawing:
             return None
         path = surface.path
         entry = self.entries.get(path)
-        found = self._stat(path)
+        try:
+            found = self._stat(path)
+        except OSError as error:
+            return Step("conflict", path, f"cannot be looked at: {error.strerror}", surface, entry)
         mine = self._resolved(path, found, entry)
         if found is None:
             return Step("create", path, "missing" if mine else "new", surface, mine)
@@ -123,7 +128,10 @@ class Drawing:
         return Step("adopt", path, "stands, but is not yet recorded", surface, mine)
 
     def _unwanted(self, path: str, entry: Entry) -> Step:
-        found = self._stat(path)
+        try:
+            found = self._stat(path)
+        except OSError as error:
+            return Step("conflict", path, f"cannot be looked at: {error.strerror}", None, entry)
         mine = self._resolved(path, found, entry)
         if found is None:
             return Step("forget", path, "is gone")
@@ -146,15 +154,23 @@ class Drawing:
     def _directories(self, leaving: set[str]) -> Iterator[Step]:
         needs = self.tree.directories
         if self.ledger.needs.get(self.owner, frozenset()) != needs.keys():
-            yield Step("record", LEDGER, f"the directories that {self.owner} needs have changed")
+            yield Step("record", self.record, f"the directories that {self.owner} needs have changed")
         blocked: set[str] = set()
         for path, mode in needs.items():
             if parent_of(path) in blocked:
                 blocked.add(path)
                 continue
-            found = None if path in leaving else self._stat(path)
+            try:
+                found = None if path in leaving else self._stat(path)
+                stale = found is not None and gives_way(self.beneath, path, found, self.tree.get(path))
+            except OSError as error:
+                blocked.add(path)
+                yield Step("conflict", path, f"cannot be looked at: {error.strerror}")
+                continue
             if found is None:
                 yield Step("make", path, "missing")
+            elif stale:
+                yield Step("make", path, "a stale link gives way")
             elif not stat.S_ISDIR(found.st_mode):
                 blocked.add(path)
                 yield Step("conflict", path, f"{described(found)} is where a directory must be")
@@ -163,26 +179,24 @@ class Drawing:
                 yield Step("repair" if ours else "conflict", path, f"mode is not {mode:04o}")
 
     def _prunable(self) -> Iterator[Step]:
-        for path in sorted(
-            self.ledger.made.keys() - self.tree.directories.keys() - self.ledger.needed(except_by=self.owner)
-        ):
-            found = self._stat(path)
-            if found is None or not self.ledger.made_this(path, found):
-                yield Step("record", path, "the directory is gone")
-            elif self._is_empty(path):
-                yield Step("prune", path, "nobody needs it")
+        needed = self.ledger.needed(except_by=self.owner) | self.tree.directories.keys()
+        for path in sorted(self.ledger.made.keys() - needed):
+            with suppress(OSError):
+                found = self._stat(path)
+                if found is None or not self.ledger.made_this(path, found):
+                    yield Step("record", path, "the directory is gone")
+                elif self._is_empty(path):
+                    yield Step("prune", path, "nobody needs it")
 
     def _gives_way(self, path: str, found: os.stat_result) -> bool:
         return path not in self.ledger.needed(except_by=self.owner) and self.ledger.made_this(path, found)
 
     def _is_empty(self, path: str) -> bool:
-        with suppress(OSError):
-            descriptor = self.beneath.open(path)
-            try:
-                return not os.listdir(descriptor)  # noqa: PTH208
-            finally:
-                os.close(descriptor)
-        return False
+        descriptor = self.beneath.open(path)
+        try:
+            return not os.listdir(descriptor)  # noqa: PTH208
+        finally:
+            os.close(descriptor)
 
     def _stat(self, path: str) -> os.stat_result | None:
         try:

@@ -1,4 +1,4 @@
-"""The engine's own records in `<root>/state/`: small JSON documents, each replaced by rename.
+"""The engine's own records in `state/`: small JSON documents, each replaced by rename.
 
 The directory appears with the first record and goes with the last, so a root that holds nothing of ours holds no trace.
 Every function that changes something is called under the host's lock. Durable against the death of the process, not
@@ -12,12 +12,21 @@ import json
 import os
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 
 from simnode.host import syscalls
 from simnode.host.paths import STATE, Beneath, BlockedError, parent_of, temporary
 
 JOURNALS = f"{STATE}/journal"
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Where one engine's records lie: below which directory, and under what path there its ledger."""
+
+    beneath: Beneath
+    ledger: str
 
 
 class DamagedError(Exception):
@@ -63,6 +72,7 @@ def write(beneath: Beneath, path: str, document: object) -> None:
         descriptor = syscalls.create(directory, prepared)
         try:
             syscalls.write(descriptor, data)
+            syscalls.set_mode(descriptor, 0o644)
         finally:
             os.close(descriptor)
         syscalls.rename(directory, prepared, name)
@@ -117,3 +127,4 @@ def _make_directories(beneath: Beneath, path: str) -> None:
     directory, name = beneath.place(path)
     with suppress(FileExistsError):
         syscalls.make_directory(directory, name)
+        syscalls.set_mode_at(directory, name, 0o755)

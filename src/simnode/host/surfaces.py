@@ -125,10 +125,15 @@ class StandIn:
 
 @dataclass(frozen=True)
 class Directory:
-    """A directory wanted for its own sake, because something may mount it: never replaced, it keeps its inode."""
+    """A directory wanted for its own sake, because something may mount it: never replaced, it keeps its inode.
+
+    With `take_over`, what an earlier time left in its place gives way: a link with that target, or one that leads
+    nowhere.
+    """
 
     path: str
     mode: int = 0o755
+    take_over: str | None = None
     kind: ClassVar[str] = "directory"
     fingerprint: ClassVar[str] = ""
 

@@ -1,7 +1,7 @@
 """Turns a State into the bytes that a publish brings into a slot: the node's record, then one record per device.
 
-Pure: equal States give equal bytes. Epochs and the anchors of counters are not a State's matter; the publisher adds
-them.
+Pure: equal States and Facts give equal bytes. Epochs and the anchors of counters are not a State's matter; the
+publisher adds them.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+import msgspec
+
 from simnode.nvml import layout
 from simnode.nvml.cells import BY_KEY, DEVICE, NODE
 from simnode.nvml.curves import Curve, CurveError, curve
+from simnode.nvml.links import far_links
 from simnode.nvml.topology import Place, places
 from simnode.nvml.values import ImageError, text, unset_device, write
 from simnode.state import (
@@ -19,6 +22,7 @@ from simnode.state import (
     ClockTable,
     DeviceRuntime,
     DeviceSpec,
+    Facts,
     LinkSpec,
     ProcessSpec,
     SoftwareVersions,
@@ -38,26 +42,85 @@ LINK_GENERATIONS = {"pascal": 1, "volta": 2, "ampere": 3, "hopper": 4, "blackwel
 # The share of its bandwidth that a link carries under full load (the profile's nvlink.defaults.duty_cycle)
 LINK_DUTY = 0.05
 
+# Values that others beside their own cell are made from
+_LEADERS = {"nvlink.version", "fabric.state"}
+
 _CURVE = struct.Struct(f"<Q{layout.CURVE_SEGMENTS + 1}I4x{layout.CURVE_SEGMENTS + 1}Q")
 _PROCESS = struct.Struct(f"<IIQIIIIII{216}s")
 _COUNTER = struct.Struct("<QQQ48xI4x")
 _LINK = struct.Struct(f"<10IQQQ{layout.COUNTER.size}s{layout.COUNTER.size}s")
 
 
-def encode(state: State) -> bytes:
-    """The node's and the devices' records for `state`. Raises ImageError for what no cell can hold."""
+_Parts = tuple[DeviceRuntime, tuple[object, ...]]
+
+
+class Memory:
+    """What earlier calls of `encode` made, and of what: places and far links of all devices, the record of each."""
+
+    def __init__(self) -> None:
+        self.places: tuple[object, tuple[tuple[Place, tuple[int, ...]], ...]] | None = None
+        self.records: dict[int, tuple[_Parts, bytes]] = {}
+
+
+def encode(state: State, facts: Facts = Facts(), memory: Memory | None = None) -> bytes:  # noqa: B008  frozen
+    """The node's and the devices' records for `state`. Raises ImageError for what no cell can hold.
+
+    `facts` settle what follows the daemons of the node: a `fabric.state` of "auto". With the `memory` of an earlier
+    call a device that has not changed is not encoded anew.
+    """
     devices = state.devices
     if len(devices) > layout.MAX_DEVICES:
         raise ImageError(f"devices: {len(devices)} are more than {layout.MAX_DEVICES}")
     runtimes = (*state.runtime.devices, *[DeviceRuntime()] * (len(devices) - len(state.runtime.devices)))
     partitioned = {gpu.minor: gpu for gpu in state.mig.gpus}
     blocks = [_node(state)]
-    for device, runtime, place in zip(devices, runtimes, places(state), strict=True):
+    memory = Memory() if memory is None else memory
+    for at, (device, runtime, (place, far)) in enumerate(zip(devices, runtimes, _places(state, memory), strict=True)):
+        partitions = partitioned.get(device.minor_number)
+        parts = runtime, (place, far, partitions, devices, state.fabric, facts.fabric_ready)
+        known = memory.records.get(at)
+        if known is not None and known[0] == parts:
+            blocks.append(known[1])
+            continue
         try:
-            blocks.append(_device(state, device, runtime, place, partitioned.get(device.minor_number)))
+            block = _amended(known, parts)
+            if block is None:
+                block = _device(state, facts, device, runtime, place=place, far=far, partitions=partitions)
         except (ImageError, CurveError) as error:
             raise ImageError(f"device {device.index}: {error}") from None
+        memory.records[at] = parts, block
+        blocks.append(block)
     return b"".join(blocks)
+
+
+def _amended(known: tuple[_Parts, bytes] | None, parts: _Parts) -> bytes | None:
+    """The record with a few other values than before; None if more than single cells is different."""
+    if known is None or known[0][1] != parts[1]:
+        return None
+    old, new = known[0][0], parts[0]
+    if msgspec.structs.replace(old, values=new.values, lost=new.lost, events=new.events) != new:
+        return None
+    before, after = dict(old.values), dict(new.values)
+    changed = {key for key, value in after.items() if before.get(key) != value}
+    if before.keys() != after.keys() or changed & _LEADERS:
+        return None
+    block, shape = bytearray(known[1]), curve(new.load)
+    for key in changed:
+        if key not in BY_KEY:
+            return None
+        write(block, BY_KEY[key], after[key], shape)
+    struct.pack_into("<I", block, DEVICE.offsets["lost"], new.lost)
+    return bytes(block)
+
+
+def _places(state: State, memory: Memory) -> tuple[tuple[Place, tuple[int, ...]], ...]:
+    """Of each device its place, and the far ends of its links."""
+    links = tuple(runtime.links for runtime in state.runtime.devices)
+    parts = (state.node_shape, state.devices, links)
+    if memory.places is None or memory.places[0] != parts:
+        far = (*far_links(state.devices, links), *[()] * (len(state.devices) - len(links)))
+        memory.places = parts, tuple(zip(places(state), far, strict=True))
+    return memory.places[1]
 
 
 def bus_address(bus_id: str) -> tuple[int, int, int]:
@@ -96,11 +159,28 @@ def _text(key: str, value: object, length: int) -> bytes:
         raise ImageError(f"{key}: {error}") from None
 
 
-def _device(state: State, device: DeviceSpec, runtime: DeviceRuntime, place: Place, partitions: MIGGPU | None) -> bytes:
+def _fabric_state(state: State, facts: Facts) -> str:
+    """What "auto" stands for: as on real hardware, the fabric comes up once the fabric manager serves it."""
+    waiting = state.fabric.manager_state_dir and not facts.fabric_ready
+    return "in_progress" if waiting else "completed"
+
+
+def _device(
+    state: State,
+    facts: Facts,
+    device: DeviceSpec,
+    runtime: DeviceRuntime,
+    *,
+    place: Place,
+    far: tuple[int, ...],
+    partitions: MIGGPU | None,
+) -> bytes:
     block = bytearray(unset_device())
     at = DEVICE.offsets
     shape = curve(runtime.load)
     values = _identity(device) | dict(runtime.values)
+    if values.get("fabric.state") == "auto":
+        values["fabric.state"] = _fabric_state(state, facts)
     for key, value in values.items():
         if key not in BY_KEY:
             raise ImageError(f"{key}: there is no such value")
@@ -113,7 +193,8 @@ def _device(state: State, device: DeviceSpec, runtime: DeviceRuntime, place: Pla
     _clocks(block, runtime.supported_clocks)
     _processes(block, runtime.processes)
     generation = values.get("nvlink.version", LINK_GENERATIONS.get(device.architecture, 0))
-    _links(block, runtime.links, state, shape, LINK_VERSIONS.get(generation, 0) if isinstance(generation, int) else 0)
+    version = LINK_VERSIONS.get(generation, 0) if isinstance(generation, int) else 0
+    _links(block, runtime.links, far, state=state, shape=shape, version=version)
     if partitions:
         _mig(block, partitions)
     return bytes(block)
@@ -131,7 +212,8 @@ def _identity(device: DeviceSpec) -> dict[str, Value]:
         "compute_capability.major": device.compute_cap_major,
         "compute_capability.minor": device.compute_cap_minor,
         "memory.total_bytes": device.memory_total_bytes,
-        "board_id": domain << 16 | bus << 8 | slot,
+        # 32 bits: of a domain beyond FFFF (a VMD's begin at 10000) the upper ones are not in it
+        "board_id": (domain << 16 | bus << 8 | slot) & 0xFFFFFFFF,
         "pci.domain": domain,
         "pci.bus": bus,
         "pci.device": slot,
@@ -179,13 +261,15 @@ def _processes(block: bytearray, processes: tuple[ProcessSpec, ...]) -> None:
         )  # fmt: skip
 
 
-def _links(block: bytearray, links: tuple[LinkSpec, ...], state: State, shape: Curve, version: int) -> None:
+def _links(
+    block: bytearray, links: tuple[LinkSpec, ...], far: tuple[int, ...], *, state: State, shape: Curve, version: int
+) -> None:
     _fit(block, "link_count", "nvlink.links", links, layout.MAX_LINKS)
     kib_per_second = state.fabric.bandwidth_per_link_mbps * 1e6 / 1024 * LINK_DUTY
     busy = _COUNTER.pack(0, 0, shape.span_rate(kib_per_second), 0)
     quiet = bytes(layout.COUNTER.size)
     gpus = {device.pci_bus_id: device for device in state.devices}
-    for i, link in enumerate(links):
+    for i, (link, number) in enumerate(zip(links, far, strict=True)):
         key = f"nvlink.links[{i}]"
         if link.remote_type not in LINK_ENDS:
             raise ImageError(f"{key}.remote_device_type: {link.remote_type!r} is none of gpu, switch")
@@ -200,7 +284,7 @@ def _links(block: bytearray, links: tuple[LinkSpec, ...], state: State, shape: C
         _pack(
             key, _LINK, block, DEVICE.offsets["link"] + i * layout.LINK.size,
             1, link.active, version, state.fabric.bandwidth_per_link_mbps, LINK_ENDS[link.remote_type],
-            *address, device_id, 0, 0, 0, 0, traffic, traffic,
+            *address, device_id, number, 0, 0, 0, traffic, traffic,
         )  # fmt: skip
 
 

@@ -109,7 +109,7 @@ WIDE = record("wide", "a value of 8 bytes", ("value", "u64"), ("status", "u32"))
 GUID = record("guid", "16 raw bytes", ("value", "u8", 16), ("status", "u32"))
 GAUGE = record(
     "gauge",
-    "base + (span * load >> 16); span 0 reads no clock",
+    "base + span * load / 65536, rounded; span 0 reads no clock",
     ("base", "i64"),
     ("span", "i64"),
     ("status", "u32"),

@@ -5,12 +5,13 @@ once, with file, key and line.
 """
 
 from simnode.profile.catalogue import boards, load_board, load_file, load_text
-from simnode.profile.compile import Options, compile_state
+from simnode.profile.compile import Compiler, Options, compile_state
 from simnode.profile.document import Document
 from simnode.profile.faults import Fault, ProfileError
 from simnode.profile.overrides import Overrides, load_overrides
 
 __all__ = [
+    "Compiler",
     "Document",
     "Fault",
     "Options",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from simnode.profile.consistency import check_consistency
+from simnode.profile.devices import check_documented
 from simnode.profile.document import Document, parse
-from simnode.profile.faults import Fault, ProfileError, in_order, quoted
+from simnode.profile.faults import Fault, ProfileError, in_order, quoted, without_unknown
 from simnode.profile.reading import read
 from simnode.profile.schema import PROFILE
 from simnode.profile.shapes import check, did_you_mean
@@ -33,13 +34,18 @@ def load_file(path: str | Path) -> Document:
     return load_text(read(str(path)), str(path))
 
 
-def load_text(raw: bytes, file: str) -> Document:
-    """The profile in `raw`; `file` is the name that faults give it. Raises ProfileError."""
+def load_text(raw: bytes, file: str, unknown: list[Fault] | None = None) -> Document:
+    """The profile in `raw`; `file` is the name that faults give it. Raises ProfileError.
+
+    Unknown keys are faults too, unless `unknown` is there to take them.
+    """
     faults: list[Fault] = []
     root = parse(raw, file, faults)
     if root is not None:
         check(root, PROFILE, "", faults)
         check_consistency(root, faults)
+        check_documented(root, faults)
+    faults = without_unknown(faults, unknown)
     if faults or root is None:
         raise ProfileError(in_order(faults))
     return Document(file, root, raw)

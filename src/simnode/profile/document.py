@@ -198,6 +198,7 @@ class _Builder:
     def take(self, event: yaml.Event) -> None:
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.ScalarEvent):
+            self._count(line, 1)
             self._add(self._scalar(event, line), 1, 0, event.anchor)
         elif isinstance(event, yaml.MappingStartEvent):
             self._open(event, "map", _Frame(line, event.anchor, {}))
@@ -211,6 +212,7 @@ class _Builder:
             known = self._anchors.get(event.anchor or "")
             if known is None:
                 self._stop(line, f"alias {quoted(event.anchor or '')} refers to nothing before it")
+            self._count(line, known[1])
             self._add(known[0]._replace(line=line), known[1], known[2], None)
         elif isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
             self._stop(line, "holds more than one document")
@@ -218,6 +220,7 @@ class _Builder:
     def _open(self, event: yaml.CollectionStartEvent, kind: str, frame: _Frame) -> None:
         if event.tag not in (None, "!", _CORE + kind):
             self._stop(frame.line, f"tag {quoted(event.tag or '')} is not one of YAML 1.2's core schema")
+        self._count(frame.line, 1)
         self._stack.append(frame)
         self._bound_depth(frame.line, 0)
 
@@ -237,10 +240,12 @@ class _Builder:
                 self._stop(line, f"tag {quoted(event.tag)} does not fit {quoted(text)}")
         return Node(value, self._file, line, text)
 
-    def _add(self, node: Node, size: int, height: int, anchor: str | None) -> None:
+    def _count(self, line: int, size: int) -> None:
         self._nodes += size
         if self._nodes > MAX_NODES:
-            self._stop(node.line, f"holds more than {MAX_NODES} values, aliases expanded")
+            self._stop(line, f"holds more than {MAX_NODES} values, aliases expanded")
+
+    def _add(self, node: Node, size: int, height: int, anchor: str | None) -> None:
         if anchor is not None:
             self._anchors[anchor] = (node, size, height)
         if not self._stack:

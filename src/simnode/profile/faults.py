@@ -25,6 +25,11 @@ class Fault:
         return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
+@dataclass(frozen=True)
+class UnknownKey(Fault):
+    """A key that no schema knows: a mistake where a person waits for the answer, a warning where a node must go on."""
+
+
 class ProfileError(Exception):
     """Raised by everything in this room that takes input; `faults` holds all that were found, in order of line."""
 
@@ -46,6 +51,14 @@ def clipped(text: str) -> str:
 def in_order(faults: list[Fault]) -> tuple[Fault, ...]:
     """`faults` by file and line, each said once."""
     return tuple(sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line or 0)))
+
+
+def without_unknown(faults: list[Fault], unknown: list[Fault] | None) -> list[Fault]:
+    """`faults`, of which unknown keys go to `unknown` if that is there."""
+    if unknown is None:
+        return faults
+    unknown.extend(fault for fault in faults if isinstance(fault, UnknownKey))
+    return [fault for fault in faults if not isinstance(fault, UnknownKey)]
 
 
 def _escaped(char: str) -> str:

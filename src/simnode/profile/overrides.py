@@ -1,7 +1,8 @@
-"""Runtime changes laid over a profile: base < all < device, key by key.
+"""Runtime changes laid over a profile: base < all < device, key by key, and the node's own sections beside them.
 
 Mappings merge, scalars and lists replace whole, null unsets a value or a whole block (and `N/A` makes NVML refuse it).
-The keys are those of `device_defaults`: what makes a device this one (uuid, bus id, minor) is no runtime value.
+The keys are those of `device_defaults`: what makes a device this one (uuid, bus id, minor) is no runtime value. `node`
+has the profile's sections that are no device's.
 """
 
 from __future__ import annotations
@@ -11,20 +12,24 @@ from dataclasses import dataclass, field
 
 from simnode.nvml import layout
 from simnode.profile.document import Document, Node, fields, parse
-from simnode.profile.faults import Fault, ProfileError, in_order, quoted
-from simnode.profile.schema import DEVICE_DEFAULTS
+from simnode.profile.faults import Fault, ProfileError, in_order, quoted, without_unknown
+from simnode.profile.schema import DEVICE_DEFAULTS, NODE_SECTIONS
 from simnode.profile.shapes import Scalar, Table, check
 
 EMPTY = Node({}, "", override=True)
-_SHAPE = Table({"version": Scalar("int", 1, 1), "all": DEVICE_DEFAULTS})
+_SHAPE = Table({"version": Scalar("int", 1, 1), "node": NODE_SECTIONS, "all": DEVICE_DEFAULTS})
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """What is laid over every device (`all`) and over single ones (`devices`, by index)."""
+    """What is laid over every device (`all`), over single ones (`devices`, by index) and over the rest (`node`)."""
 
     all: Node = EMPTY
     devices: Mapping[int, Node] = field(default_factory=dict)
+    node: Node = EMPTY
+
+    def __bool__(self) -> bool:
+        return bool(self.all.value or self.devices or self.node.value)
 
 
 def merge(base: Node, patch: Node) -> Node:
@@ -39,7 +44,7 @@ def merge(base: Node, patch: Node) -> Node:
     return base._replace(value=merged)
 
 
-def assignments(texts: Iterable[str], option: str = "--set") -> Node:
+def assignments(texts: Iterable[str], option: str = "--set", shape: Table = DEVICE_DEFAULTS) -> Node:
     """The patch that `KEY=VALUE` texts make, the later one winning; a value is YAML 1.2. Raises ProfileError."""
     faults: list[Fault] = []
     patch = EMPTY._replace(file=option)
@@ -54,7 +59,7 @@ def assignments(texts: Iterable[str], option: str = "--set") -> Node:
         for part in reversed(key.split(".")):
             node = EMPTY._replace(file=option, value={part: node})
         found: list[Fault] = []
-        check(node, DEVICE_DEFAULTS, "", found)
+        check(node, shape, "", found)
         faults.extend(found)
         patch = merge(patch, node)
     if faults:
@@ -62,8 +67,11 @@ def assignments(texts: Iterable[str], option: str = "--set") -> Node:
     return patch
 
 
-def load_overrides(document: Document) -> Overrides:
-    """The overrides of a document {version, all, devices: {"0": …}}. Raises ProfileError."""
+def load_overrides(document: Document, unknown: list[Fault] | None = None) -> Overrides:
+    """The overrides of a document {version, all, devices: {"0": …}, node}. Raises ProfileError.
+
+    Unknown keys are faults too, unless `unknown` is there to take them.
+    """
     faults: list[Fault] = []
     root = document.root
     if root.value is None:
@@ -76,15 +84,22 @@ def load_overrides(document: Document) -> Overrides:
     for name, node in fields(devices).items():
         if name in known:
             check(node, DEVICE_DEFAULTS, f"devices.{name}", faults)
-            by_index[known[name]] = marked(node)
+            if node.value is not None:
+                by_index[known[name]] = marked(node)
         else:
             message = f"must be a device index from 0 to {layout.MAX_DEVICES - 1}"
             faults.append(Fault(node.file, f"devices.{name}", node.line, message))
     if devices is not None and devices.value is not None and not isinstance(devices.value, dict):
         faults.append(Fault(devices.file, "devices", devices.line, "must be a mapping of device indices"))
+    faults = without_unknown(faults, unknown)
     if faults:
         raise ProfileError(in_order(faults))
-    return Overrides(marked(entries.get("all", EMPTY)), by_index)
+    return Overrides(marked(_section(entries, "all")), by_index, marked(_section(entries, "node")))
+
+
+def _section(entries: dict[str, Node], name: str) -> Node:
+    section = entries.get(name, EMPTY)
+    return EMPTY if section.value is None else section
 
 
 def marked(node: Node) -> Node:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simnode.nvml.cells import ARCHITECTURES, CELLS, NOT_SUPPORTED, Cell
-from simnode.profile.document import Node, find, items
+from simnode.nvml.cells import ARCHITECTURES, CELLS, FABRIC_STATES, NOT_SUPPORTED, Cell
+from simnode.profile.document import Node, fields, find, items
 from simnode.profile.identity import Identity, uuid_of
 from simnode.profile.motion import Values, motion_of, move
 from simnode.profile.schema import (
@@ -26,6 +26,7 @@ from simnode.state import (
     ClockTable,
     Counter,
     DeviceRuntime,
+    EventSpec,
     LinkSpec,
     ProcessSpec,
     Refusal,
@@ -33,6 +34,7 @@ from simnode.state import (
 )
 
 GPU_IS_LOST = 15
+XID_CRITICAL_ERROR = 0x8  # nvmlEventTypeXidCriticalError
 
 # What DeviceSpec already carries.
 IDENTITY = frozenset(
@@ -68,7 +70,10 @@ _ZERO_IS_UNSET = frozenset(
         "clocks.memory_app_default",
     ]
 )
-_CELLS = tuple(cell for cell in CELLS if cell.key not in DERIVED)
+_CELLS: dict[str, list[tuple[str, Cell]]] = {}  # the last part of the key and the cell, by what is before it
+for _cell in CELLS:
+    if _cell.key not in DERIVED:
+        _CELLS.setdefault(_cell.key.rpartition(".")[0], []).append((_cell.key.rpartition(".")[2], _cell))
 _HEALTH_BITS = {"degraded_bandwidth": 0, "degraded_bw": 0, "route_recovery": 2, "route_unhealthy": 4}
 _HEALTH_BITS["access_timeout_recovery"] = 6
 _NAME_BYTES = 215  # of a process, in the image
@@ -77,20 +82,40 @@ _MOST = (1 << 64) - 1
 _COUNTERS = "clocks_throttle_reasons.counters."
 
 
+Known = dict[int, tuple[Node, Value | None]]
+"""What was read from a node, by the node's id."""
+
+
 def device_runtime(
-    device: Node, *, root: Node, index: int, identity: Identity, links: tuple[LinkSpec, ...], driver: tuple[str, bool]
+    device: Node,
+    *,
+    root: Node,
+    index: int,
+    identity: Identity,
+    links: tuple[LinkSpec, ...],
+    driver: tuple[str, bool],
+    known: Known,
 ) -> DeviceRuntime:
-    """The readings of one device. `driver` is the driver's version and whether it replaces the profile's own."""
+    """The readings of one device. `driver` is the driver's version and whether it replaces the profile's own.
+
+    What a node says is taken from `known` if it is there, and noted there if it is the profile's own.
+    """
     values: Values = {}
     pinned: set[str] = set()
-    for cell in _CELLS:
-        node = find(device, cell.key)
-        if node is not None:
-            value = _value(cell, node)
+    for above, cells in _CELLS.items():
+        table = fields(find(device, above) if above else device)
+        for name, cell in cells:
+            node = table.get(name)
+            if node is None or node.value is None:
+                continue
+            before = known.get(id(node))
+            value = _value(cell, node) if before is None else before[1]
             if value is not None:
                 values[cell.key] = value
             if node.override:
                 pinned.add(cell.key)
+            elif before is None:
+                known[id(node)] = node, value
     generation = ARCHITECTURES.get(word(find(device, "architecture"), tuple(ARCHITECTURES)) or "", 0)
     motion = motion_of(device, index)
     _identity(values, pinned, identity)
@@ -103,7 +128,7 @@ def device_runtime(
     _throttle(values, pinned, device)
     _ecc(values)
     _fabric(values, device)
-    _c2c(values, root)
+    _nvlink(values, root)
     mode = word(find(device, "failure.mode"), FAILURE_MODES) if _trips_at_once(device) else None
     if mode == "ecc_uncorrectable":
         _uncorrectable(values)
@@ -117,6 +142,7 @@ def device_runtime(
         _processes(device),
         links,
         GPU_IS_LOST if mode in ("lost", "fallen_off_bus") else 0,
+        _events(device),
     )
 
 
@@ -127,11 +153,11 @@ def _value(cell: Cell, node: Node) -> Value | None:
     if cell.kind == "text":
         return text(node) or None
     if cell.kind == "guid":
-        return uuid_of(text(node))
-    if cell.key == "fabric.state" and word(node, ("auto",)):
-        return "completed"  # without a fabric manager to wait for
+        return uuid_of(text(node)) if text(node) else None
     if cell.key == "fabric.health_summary":
         return HEALTH_SUMMARIES.get(word(node, tuple(HEALTH_SUMMARIES)) or "")
+    if cell.key == "fabric.state":
+        return word(node, (*FABRIC_STATES, "auto"))
     if cell.choices:
         return word(node, tuple(cell.choices))
     value = number(node)
@@ -262,7 +288,10 @@ def _summary(mask: int) -> int:
     return HEALTH_SUMMARIES["limited_capacity"] if mask & 3 == 1 else HEALTH_SUMMARIES["healthy"]
 
 
-def _c2c(values: Values, root: Node) -> None:
+def _nvlink(values: Values, root: Node) -> None:
+    version = number(find(root, "nvlink.version"))
+    if version:
+        values.setdefault("nvlink.version", version)
     if number(find(root, "nvlink.c2c_enabled")):
         values.setdefault("c2c.mode", "enabled")
 
@@ -270,6 +299,16 @@ def _c2c(values: Values, root: Node) -> None:
 def _trips_at_once(device: Node) -> bool:
     """Only a failure without a trigger is in force from the start; one with a trigger waits for it, unseen."""
     return not number(find(device, "failure.after_calls")) and find(device, "failure.probability") is None
+
+
+def _events(device: Node) -> tuple[EventSpec, ...]:
+    """The XID of a failure that is in force, or of a failure block that has nothing else."""
+    failure = find(device, "failure")
+    code, mode = number(find(failure, "xid.code")), find(failure, "mode")
+    inert = mode is not None and word(mode, FAILURE_MODES) in (None, "healthy")
+    if code is None or inert or not _trips_at_once(device):
+        return ()
+    return (EventSpec(number(find(failure, "injection")) or 0, XID_CRITICAL_ERROR, code),)
 
 
 def _uncorrectable(values: Values) -> None:

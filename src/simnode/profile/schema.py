@@ -193,6 +193,7 @@ FAILURE = Table(
         "after_calls": _count(),
         "seed": _SEED,
         "xid": Table({"code": _count()}),
+        "injection": _count(I63),
     }
 )
 PROCESS = Table(
@@ -405,6 +406,24 @@ PROFILE = Table(
         "fabricmanager": Table({"enabled": FLAG, "state_dir": STATE_DIR}),
         "imex": Table({"enabled": FLAG, "imex_major": _MAJOR, "caps_major": _MAJOR}),
         "mig": MIG,
+    },
+    ("version",),
+)
+_NODE_SECTIONS = ("system", "nvlink", "pcie_topology", "infiniband", "fabricmanager", "imex", "mig")
+NODE_SECTIONS = Table({name: PROFILE.keys[name] for name in _NODE_SECTIONS})
+TOPOLOGY = Table(
+    {
+        "version": Scalar("int", 1, 1),
+        "domains": Items(
+            Table(
+                {
+                    "name": _text(),
+                    "uuid": _matching(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", "a UUID"),
+                    "cliques": Items(Table({"id": _count(), "nodes": Items(_text(253))}, ("id",))),
+                },
+                ("uuid",),
+            )
+        ),
     },
     ("version",),
 )

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from simnode.profile.document import Node
-from simnode.profile.faults import Fault, clipped, quoted
+from simnode.profile.faults import Fault, UnknownKey, clipped, quoted
 
 NOT_AVAILABLE = "N/A"  # what captures and existing profiles write for a value that NVML refuses
+_NOTHING = (None, "", NOT_AVAILABLE)
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ def word(node: Node | None, choices: tuple[str, ...]) -> str | None:
         return None
     if isinstance(node.value, bool) and "enabled" in choices:
         return "enabled" if node.value else "disabled"
-    written = _folded(_written(node))
-    return next((choice for choice in choices if _folded(choice) == written), None)
+    written = _written(node)
+    return written if written in choices else _meant(written, choices)
 
 
 def text(node: Node | None) -> str:
@@ -137,11 +138,11 @@ def _check_table(node: Node, shape: Table, key: str, faults: list[Fault]) -> Non
         path = f"{key}.{name}" if key else name
         known = shape.keys.get(name)
         if known is None:
-            faults.append(Fault(node.file, path, child.line, _unknown(name, shape)))
+            faults.append(UnknownKey(node.file, path, child.line, _unknown(name, shape)))
         else:
             check(child, known, path, faults)
     for name in shape.required:
-        if name not in entries or entries[name].value in (None, NOT_AVAILABLE):
+        if name not in entries or entries[name].value in _NOTHING:
             path = f"{key}.{name}" if key else name
             faults.append(Fault(node.file, path, node.line, "is missing"))
 
@@ -156,7 +157,7 @@ def _check_items(node: Node, shape: Items, key: str, faults: list[Fault]) -> Non
         return
     for index, entry in enumerate(node.value):
         path = f"{key}[{index}]"
-        if isinstance(shape.entry, Scalar) and entry.value in (None, NOT_AVAILABLE):
+        if isinstance(shape.entry, Scalar) and entry.value in _NOTHING:
             faults.append(Fault(entry.file, path, entry.line, f"must be {_form(shape.entry)}, not {_shown(entry)}"))
         else:
             check(entry, shape.entry, path, faults)
@@ -204,6 +205,11 @@ def _form(shape: Scalar) -> str:
     if shape.minimum is not None and shape.maximum is not None:
         return f"{noun} from {shape.minimum} to {shape.maximum}"
     return noun if shape.minimum is None else f"{noun} of {shape.minimum} or more"
+
+
+def _meant(written: str, choices: tuple[str, ...]) -> str | None:
+    folded = _folded(written)
+    return next((choice for choice in choices if _folded(choice) == folded), None)
 
 
 def _folded(words: str) -> str:

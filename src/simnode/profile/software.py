@@ -52,11 +52,11 @@ def versions(root: Node, option: str | None, environ: Mapping[str, str], faults:
     """The versions of the node. A driver that is not the profile's own brings its own NVML and CUDA versions."""
     own = text(find(root, "system.driver_version"))
     driver = option if option is not None else environ.get("DRIVER_VERSION") or own
-    if not driver:
+    if not driver and option is None:
         system = find(root, "system")
         faults.append(Fault(root.file, "system.driver_version", system.line if system else root.line, "is missing"))
     elif not DRIVER_VERSION.fullmatch(driver):
-        if driver != own:
+        if driver != own or option is not None:
             source = "--driver-version" if option is not None else "environment"
             key = "" if option is not None else "DRIVER_VERSION"
             faults.append(Fault(source, key, None, f"must be {DRIVER_FORM}, not {quoted(driver)}"))

@@ -1,8 +1,8 @@
 """The agent of a local node: `python -m simnode.sandbox.agent --root DIR --devices KIND …`, started by init.
 
-It reads the State that the launcher compiled from one descriptor, keeps the node as that says, and reports on another
-(native/init/init.h): "staged", or "failed WHY" if the first wave fails. It logs warnings and errors only, a line each;
-those of the first wave are in the report.
+It reads what the launcher compiled from one descriptor, keeps the node as that says and as it is told through the
+control socket, and reports on another descriptor (native/init/init.h): "staged", or "failed WHY" if the first wave
+fails. It logs warnings and errors only, a line each; those of the first wave are in the report.
 """
 
 from __future__ import annotations
@@ -12,23 +12,31 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, cast
 
-import msgspec
-
-from simnode.agent import Agent, AgentConfig, ShutdownError, Staged
+from simnode.agent import Agent, AgentConfig, Reports, ShutdownError, Staged
+from simnode.agent.control import ControlSocket, listening
+from simnode.agent.health import pages
+from simnode.agent.responder import Responder
+from simnode.contracts import Update
+from simnode.control_client import SOCKET
 from simnode.host import Host
+from simnode.sandbox.complaints import complain
+from simnode.sandbox.handover import Handover
 from simnode.sandbox.namespaces import die_with_parent
 from simnode.sandbox.spawn import REPORT, STATE
+from simnode.simulators.fabricmanager import FabricManager
 from simnode.simulators.gpudriver import DriverFiles, GPUDriver
-from simnode.sources.fixed import FixedSource
-from simnode.state import State
+from simnode.simulators.nvlink import NVLink
+from simnode.sources.file import GENERATION, OVERRIDES, FileSource, Inputs
+from simnode.sources.fixed import utc_now
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SHORTEST_PIPE = 512
+_HEALTH = str(Path(SOCKET).with_name("health.sock"))
 
 Devices = Literal["node", "stand-in", "none"]
 
@@ -38,46 +46,112 @@ def main(words: Sequence[str]) -> int:
     options = dict(zip(words[::2], words[1::2], strict=True))
     if "--parent" in options:
         die_with_parent(int(options["--parent"]), signal.SIGKILL)
-    state = msgspec.msgpack.decode(os.pread(STATE, os.fstat(STATE).st_size, 0), type=State)
-    host = Host(options["--root"], boot_id=_BOOT_ID.read_text().strip())
-    files = DriverFiles(Path(options["--library"]).read_bytes(), Path(options["--nvidia-smi"]).read_bytes())
-    driver = GPUDriver(host, files, cast(Devices, options["--devices"]), os.uname().machine)
     log = logging.getLogger("simnode")
     log.propagate = False
     log.addHandler(logging.NullHandler())
     try:
-        asyncio.run(_serve(AgentConfig(simulators=(driver,), source=FixedSource(state), log=log)))
+        asyncio.run(_serve(options, log))
+    except OSError as error:
+        _report(f"failed {error}")
+        return 1
     except ShutdownError as error:
-        print(f"simnode: not everything was taken away: {error}", file=sys.stderr)
+        complain(f"not everything was taken away: {error}")
         return 1
     return 0
 
 
-async def _serve(config: AgentConfig) -> None:
-    agent = Agent(config)
-    agent.staged.listen(_FirstWave(config.log).turned)
-    serving = asyncio.create_task(agent.run(), name="agent")
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
-    with suppress(asyncio.CancelledError):
-        await serving
+async def _serve(options: Mapping[str, str], log: logging.Logger) -> None:
+    root = Path(options["--root"])
+    outcome = _Outcome(log, reported=(root / GENERATION).exists())
+    source = _source(root, log, outcome)
+    agent = Agent(_configured(options, root, source, log))
+    agent.staged().listen(outcome.turned)
+    responder = Responder(pages(agent, utc_now))
+    with listening(root / _HEALTH, os.geteuid()) as health:
+        await responder.listen_on(health)
+        controlling = asyncio.create_task(_controlled(ControlSocket(root / SOCKET, source, agent), log), name="control")
+        serving = asyncio.create_task(agent.run(), name="agent")
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
+        try:
+            with suppress(asyncio.CancelledError):
+                await serving
+        finally:
+            controlling.cancel()
+            await asyncio.gather(controlling, return_exceptions=True)
+            await responder.close()
+    with suppress(OSError):
+        (root / SOCKET).parent.rmdir()
 
 
-class _FirstWave:
-    """Tells init how the first wave went, and lets the log speak from then on."""
+async def _controlled(control: ControlSocket, log: logging.Logger) -> None:
+    """A node that cannot be controlled is kept all the same."""
+    try:
+        await control.serve()
+    except OSError as error:
+        log.error("the control socket is closed: %s", error)  # noqa: TRY400
 
-    def __init__(self, log: logging.Logger) -> None:
+
+def _source(root: Path, log: logging.Logger, outcome: _Outcome) -> _Source:
+    """A node that follows a file reads that itself: by now it may be another than the launcher saw."""
+    handover = Handover.decoded(os.pread(STATE, os.fstat(STATE).st_size, 0))
+    inputs = Inputs(Path(handover.follow) if handover.follow else handover.document, root / OVERRIDES)
+    initial = None if handover.follow else handover.state
+    source = _Source(inputs, handover.options, os.environ, root / GENERATION, log, initial=initial)
+    source.outcome = outcome
+    return source
+
+
+def _configured(options: Mapping[str, str], root: Path, source: FileSource, log: logging.Logger) -> AgentConfig:
+    host = Host(root, boot_id=_BOOT_ID.read_text().strip())
+    files = DriverFiles(Path(options["--library"]).read_bytes(), Path(options["--nvidia-smi"]).read_bytes())
+    driver = GPUDriver(host, files, cast(Devices, options["--devices"]), os.uname().machine)
+    reports = Reports()
+    simulators = (driver, FabricManager(host, reports.report, log), NVLink(host))
+    return AgentConfig(simulators=simulators, source=source, log=log, reports=reports)
+
+
+class _Outcome:
+    """Tells init once how the node's beginning went, and lets the log speak from then on.
+
+    `reported`: it was told by an agent before this one, which has crashed.
+    """
+
+    def __init__(self, log: logging.Logger, *, reported: bool) -> None:
         self._log = log
-        self._told = False
+        self._told = reported
+        if reported:
+            self._speak()
 
     def turned(self, staged: Staged) -> None:
-        if self._told or not (staged.is_set() or staged.failures):
-            return
-        self._told = True
-        _report("staged" if staged.is_set() else f"failed {'; '.join(map(str, staged.failures))}")
+        """The first wave is over, one way or the other."""
+        if staged.is_set() or staged.failures:
+            self.tell("staged" if staged.is_set() else f"failed {'; '.join(map(str, staged.failures))}")
+
+    def tell(self, line: str) -> None:
+        """The outcome; only the first one counts."""
+        if not self._told:
+            self._told = True
+            _report(line)
+            asyncio.get_running_loop().call_soon(self._speak)
+
+    def _speak(self) -> None:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("simnode: agent: %(message)s"))
         handler.setLevel(logging.WARNING)
         self._log.addHandler(handler)
+
+
+class _Source(FileSource):
+    """One whose document is wrong before there was any State ends the node's beginning."""
+
+    outcome: _Outcome
+
+    async def watch(self) -> AsyncIterator[Update]:
+        """As FileSource."""
+        async for update in super().watch():
+            if update.error is not None:
+                self.outcome.tell(f"failed {update.error}")
+            yield update
 
 
 def _report(line: str) -> None:

@@ -11,7 +11,10 @@ import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
+
+from simnode.sandbox.complaints import complain
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _SI_KERNEL = 0x80
@@ -89,19 +92,37 @@ class Command:
             with suppress(OSError):
                 os.chdir(self.directory)
             code = self._exec()
-        except OSError as error:
-            _complain(error.strerror or str(error))
+        except BaseException as error:  # whatever it is, there is nobody else left to tell
+            complain(f"the command cannot be run: {error}")
         finally:
             os._exit(code)
 
     def _exec(self) -> int:
         name = self.words[0]
         try:
+            if not name:
+                raise FileNotFoundError
             os.execvpe(name, self.words, self.environ)
         except OSError as error:
             missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-            _complain(f"{name}: {'command not found' if missing and '/' not in name else error.strerror}")
+            reason = "command not found" if missing and "/" not in name else error.strerror
+            complain(f"{name or repr(name)}: {reason}")
             return NOT_FOUND if missing else NOT_EXECUTABLE
+
+
+def open_standard_descriptors() -> None:
+    """Whatever is opened next must not become a standard descriptor that the caller had closed."""
+    while (file := os.open("/dev/null", os.O_RDWR)) <= 2:
+        os.set_inheritable(file, True)
+    os.close(file)
+
+
+def working_directory() -> str:
+    """The caller's, by its path; / if it is gone."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return "/"
 
 
 def attend(pid: int, terminal: Terminal, ended: Callable[[int], bool]) -> int:
@@ -148,14 +169,11 @@ def _stop_too(pid: int, terminal: Terminal) -> None:
     terminal.take_back()
     os.kill(os.getpid(), signal.SIGSTOP)
     terminal.resumed(group)
-    if os.waitid(os.P_PID, pid, os.WCONTINUED | os.WNOHANG) is None:
-        _send(pid, signal.SIGCONT)
+    with suppress(ChildProcessError):  # it has been continued, and has ended since
+        if os.waitid(os.P_PID, pid, os.WCONTINUED | os.WNOHANG) is None:
+            _send(pid, signal.SIGCONT)
 
 
 def _send(pid: int, number: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, number)
-
-
-def _complain(text: str) -> None:
-    os.write(2, f"simnode: {text}\n".encode(errors="surrogateescape"))

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from simnode.sandbox.reports import Reports
 from simnode.sandbox.spawn import spawn
+from simnode.sandbox.surroundings import beside, inside
 
 
 class PlainNode:
@@ -21,7 +22,7 @@ class PlainNode:
     def __init__(self, root: str, agent: Sequence[str], environ: Mapping[str, str], state: int) -> None:
         """Start `agent` and wait until it has staged `root`; raises NodeFailed."""
         self._root = root
-        self._child = spawn(agent, environ, state)
+        self._child = spawn(agent, inside(environ), state)
         self._agent = self._child.pid
         try:
             Reports(self._child.reports).staged()
@@ -31,13 +32,7 @@ class PlainNode:
 
     def environ(self, environ: Mapping[str, str]) -> dict[str, str]:
         """`environ` with the ways to this node's library, programs and image."""
-        driver = f"{self._root}/driver"
-        return {
-            **environ,
-            "LD_LIBRARY_PATH": _first(f"{driver}/usr/lib64", environ.get("LD_LIBRARY_PATH", "")),
-            "PATH": _first(f"{driver}/usr/bin", environ.get("PATH", os.defpath)),
-            "SIMNODE_IMAGE": f"{driver}/config",
-        }
+        return beside(environ, f"{self._root}/driver")
 
     def ended(self, pid: int) -> bool:
         """Hear that a child of the launcher has ended. What the agent staged still serves when it is gone."""
@@ -54,7 +49,3 @@ class PlainNode:
             self._agent = 0
         os.close(self._child.lifeline)
         os.close(self._child.reports)
-
-
-def _first(directory: str, path: str) -> str:
-    return f"{directory}:{path}" if path else directory

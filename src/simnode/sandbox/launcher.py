@@ -8,40 +8,60 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from simnode.sandbox.command import Command, Terminal, attend, exit_code
+from simnode.sandbox.command import (
+    Command,
+    Terminal,
+    attend,
+    exit_code,
+    open_standard_descriptors,
+    working_directory,
+)
+from simnode.sandbox.complaints import complain
 from simnode.sandbox.directory import UnsafeDirectory, locked_directory, place
 from simnode.sandbox.fallback import PlainNode
-from simnode.sandbox.machine import UnknownMachine, survey
+from simnode.sandbox.machine import Machine, UnknownMachine, survey
 from simnode.sandbox.namespaces import become_root, die_with_parent
 from simnode.sandbox.node import node_root, start
 from simnode.sandbox.reports import NamespacesRefused, NodeFailed
 from simnode.sandbox.spawn import keep_state
+from simnode.sandbox.surroundings import inside
 
 _NODE_FAILED = 1
 _LOST = "only programs that use the loader find the node: no /dev/nvidia*, /proc/driver/nvidia or /usr/bin/nvidia-smi"
 
 
 @dataclass(frozen=True)
-class Order:
-    """A node and a command. `state`: the compiled State, encoded; `agent`: the agent's command line, but for the node
-    root and the kind of its devices; `init`: the path of init."""
+class NodeOrder:
+    """A node. `state`: what the agent keeps it by, encoded (handover.py); `init`: the path of init.
+
+    `agent`: the agent's command line, but for the node root and the kind of its devices.
+    """
 
     state: bytes
     agent: tuple[str, ...]
     init: str
+
+    def agent_on(self, machine: Machine) -> list[str]:
+        """The whole command line of the agent of a node on `machine`."""
+        devices = "node" if machine.privileged else "stand-in"
+        return [*self.agent, "--root", node_root(machine), "--devices", devices]
+
+
+@dataclass(frozen=True)
+class Order(NodeOrder):
+    """A node and a command in it."""
+
     command: tuple[str, ...]
     as_root: bool = False
 
 
 def run(order: Order, environ: Mapping[str, str]) -> int:
     """Run the command inside a node and return its exit code as a shell would; 1 if there is no node."""
-    for number in (signal.SIGINT, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    open_standard_descriptors()
     state = keep_state(order.state)
     try:
         return _in_namespaces(order, environ, state)
@@ -49,7 +69,7 @@ def run(order: Order, environ: Mapping[str, str]) -> int:
         refused = refusal
     except NodeFailed as failure:
         return _fail(str(failure))
-    print(f"simnode: no namespaces ({refused}): {_LOST}", file=sys.stderr)
+    complain(f"no namespaces ({refused}): {_LOST}")
     try:
         return _in_directory(order, environ, state)
     except (NodeFailed, UnsafeDirectory, OSError) as failure:
@@ -58,18 +78,17 @@ def run(order: Order, environ: Mapping[str, str]) -> int:
 
 def _in_namespaces(order: Order, environ: Mapping[str, str], state: int) -> int:
     machine = survey()
-    devices = "node" if machine.privileged else "stand-in"
-    agent = [*order.agent, "--root", node_root(machine), "--devices", devices]
+    environ = inside(environ)
     terminal = Terminal()
-    command = Command(order.command, environ, _working_directory())
-    node = start(order.init, machine, agent, environ, state)
+    command = Command(order.command, environ, working_directory())
+    node = start(order.init, machine, order.agent_on(machine), environ, state)
     try:
         node.join()
         nested = order.as_root and os.geteuid() != 0
         pid = command.fork(become_root if nested else _nothing)
         status = attend(pid, terminal, node.ended)
         if node.gone() and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
-            print("simnode: the node ended before the command did", file=sys.stderr)
+            complain("the node ended before the command did")
     finally:
         terminal.take_back()
         node.end()
@@ -84,7 +103,7 @@ def _in_directory(order: Order, environ: Mapping[str, str], state: int) -> int:
         agent = [*order.agent, "--root", str(root), "--devices", "none", "--parent", str(launcher)]
         node = PlainNode(str(root), agent, environ, state)
         try:
-            command = Command(order.command, node.environ(environ), _working_directory())
+            command = Command(order.command, node.environ(environ), working_directory())
             pid = command.fork(lambda: die_with_parent(launcher, signal.SIGKILL))
             status = attend(pid, terminal, node.ended)
         finally:
@@ -93,17 +112,10 @@ def _in_directory(order: Order, environ: Mapping[str, str], state: int) -> int:
     return exit_code(status)
 
 
-def _working_directory() -> str:
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError:
-        return "/"
-
-
 def _nothing() -> None:
     return
 
 
 def _fail(reason: str) -> int:
-    print(f"simnode: {reason}", file=sys.stderr)
+    complain(reason)
     return _NODE_FAILED

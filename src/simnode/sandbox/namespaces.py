@@ -9,7 +9,7 @@ from pathlib import Path
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _IN_ORDER = (("user", CLONE_NEWUSER), ("pid", CLONE_NEWPID), ("mnt", CLONE_NEWNS))
@@ -19,12 +19,13 @@ _IN_ORDER = (("user", CLONE_NEWUSER), ("pid", CLONE_NEWPID), ("mnt", CLONE_NEWNS
 class Namespaces:
     """Those of one process, held open so that they can be joined even after its /proc entry went away."""
 
-    def __init__(self, pid: int) -> None:
-        self._root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    def __init__(self, process: Path) -> None:
+        """`process`: its directory in /proc."""
+        self._root = os.open(process / "root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._files: list[tuple[int, int]] = []
         for name, kind in _IN_ORDER:
-            theirs = f"/proc/{pid}/ns/{name}"
-            if Path(theirs).readlink() != Path(f"/proc/self/ns/{name}").readlink():
+            theirs = process / "ns" / name
+            if theirs.readlink() != Path(f"/proc/self/ns/{name}").readlink():
                 self._files.append((os.open(theirs, os.O_RDONLY | os.O_CLOEXEC), kind))
 
     def join(self) -> None:
@@ -49,8 +50,16 @@ def become_root() -> None:
     Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
 
 
+def become_user(uid: int, gid: int) -> None:
+    """Give up root's identity for this user's, for good; what the user may do to its own processes stays possible."""
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl")
+
+
 def die_with_parent(parent: int, signal: int) -> None:
-    """Have the kernel send `signal` to this process when its parent ends; exits at once if that has happened already."""
+    """Have the kernel send `signal` to this process when its parent ends; exits at once if it has already."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0), "prctl")
     if os.getppid() != parent:
         os._exit(1)

@@ -28,6 +28,10 @@ class Reports:
         """Wait until the node is staged; raises NamespacesRefused, NodeFailed."""
         self._await("staged")
 
+    def staying(self) -> None:
+        """Wait until init no longer ends with the launcher; raises NodeFailed."""
+        self._await("staying")
+
     def _await(self, wanted: str) -> str:
         while True:
             word, _, rest = self._line().partition(" ")
@@ -42,7 +46,7 @@ class Reports:
         while b"\n" not in self._text:
             more = os.read(self._file, 4096)
             if not more:
-                raise NodeFailed("the node ended before it was staged")
+                raise NodeFailed("the node ended before it stood")
             self._text += more
         line, _, self._text = self._text.partition(b"\n")
         return line.decode(errors="replace")

@@ -1,46 +1,62 @@
-"""One simulator for each simulated component. They know nothing of one another; all know how to wait for file work."""
+"""One simulator for each simulated component.
+
+They know nothing of one another. What they have in common is here: staging is to make a tree be there, in a thread.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import threading
-from collections.abc import Callable
-from functools import partial
-from typing import TypeVar
+from abc import ABC, abstractmethod
 
-T = TypeVar("T")
+from simnode.host import Host, Tree, TreeError
+from simnode.state import Facts, State
+from simnode.threads import in_thread
+
+__all__ = ["TreeSimulator", "in_thread"]
 
 
-async def in_thread(call: Callable[[], T]) -> T:
-    """What blocking `call` returns or raises, run in a thread of its own so that the event loop goes on.
+class TreeSimulator(ABC):
+    """A simulator that owns, under its `name`, what its tree says below the engine's root.
 
-    A thread cannot be stopped: a first cancellation is put off until the thread has returned, so whoever awaits this
-    knows that nothing of it runs any more. A second one leaves the thread behind; it keeps no process from ending.
+    Who has to do more while staging than converging does it in `_make` and `_unmake`, which run in a thread.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
 
-    def settle(outcome: Callable[[], None]) -> None:
-        if not done.done():
-            outcome()
+    name: str
 
-    def work() -> None:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._staged = False
+
+    @abstractmethod
+    def tree(self, state: State, facts: Facts) -> Tree:
+        """All surfaces of `state`; pure. Raises TreeError if it names what cannot be one component of a path."""
+
+    async def plan(self, state: State, facts: Facts) -> bool:
+        """True if staging would change, repair or fail at anything."""
+        return await in_thread(lambda: self._differs(state, facts))
+
+    async def stage(self, state: State, facts: Facts) -> None:
+        """Make the tree be there. Raises ConvergeError with everything that could not be made."""
+        self._staged = False
+        await in_thread(lambda: self._make(state, facts))
+        self._staged = True
+
+    async def discard(self) -> None:
+        """Take away all that was ever staged."""
+        self._staged = False
+        await in_thread(self._unmake)
+
+    def ready(self) -> bool:
+        """True once staged."""
+        return self._staged
+
+    def _differs(self, state: State, facts: Facts) -> bool:
         try:
-            outcome: Callable[[], None] = partial(done.set_result, call())
-        except BaseException as error:
-            outcome = partial(done.set_exception, error)
-        with contextlib.suppress(RuntimeError):  # the loop has been closed, and this thread left behind
-            loop.call_soon_threadsafe(settle, outcome)
+            return bool(self._host.plan(self.name, self.tree(state, facts)))
+        except (TreeError, OSError):
+            return True
 
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        await asyncio.wait({done})
-    except asyncio.CancelledError:
-        try:
-            await asyncio.wait({done})
-            done.exception()
-        finally:
-            done.cancel()
-        raise
-    return done.result()
+    def _make(self, state: State, facts: Facts) -> None:
+        self._host.converge(self.name, self.tree(state, facts))
+
+    def _unmake(self) -> None:
+        self._host.converge(self.name, Tree.empty)

@@ -11,12 +11,16 @@ import re
 
 _SECTION = re.compile(r"""(?:system|"system"|'system')[ \t]*:[ \t]*(?:#.*)?""")
 _ENTRY = re.compile(r"""([ \t]+)(?:(num_devices|"num_devices"|'num_devices')[ \t]*:)?(.*)""")
+# Not what str.splitlines takes for one: \x85 and U+2028 can stand inside a text
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _NUMBER = re.compile(r"[ \t]*[0-9]+[ \t]*(?:#.*)?")
 
 
 def with_num_devices(document: bytes, count: int) -> bytes:
     """`document` (a profile, YAML) with `system.num_devices` set, as the literal text `num_devices: <count>`."""
-    lines = document.decode().splitlines()
+    lines = _LINE_END.split(document.decode())
+    if not lines[-1]:
+        lines.pop()
     section = next((number for number, line in enumerate(lines) if _SECTION.fullmatch(line)), None)
     if section is None:
         return _written_anew(document, count)

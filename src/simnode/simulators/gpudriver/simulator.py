@@ -7,18 +7,19 @@ paths (nvidia-caps/, InfiniBand tools); this simulator neither looks at them nor
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from simnode.host import CharacterDevice, Directory, File, Host, Link, LiveFile, StandIn, Surface, Tree, TreeError
 from simnode.nvml.cells import IMAGE
+from simnode.nvml.encode import Memory
 from simnode.nvml.image import Publisher, encode
 from simnode.nvml.layout import IMAGE_NAME
-from simnode.simulators import in_thread
+from simnode.simulators import TreeSimulator, in_thread
 from simnode.simulators.gpudriver import procfs
 from simnode.simulators.gpudriver.config import with_num_devices
+from simnode.simulators.gpudriver.events import Events
 from simnode.state import Facts, State
 
 Devices = Literal["node", "stand-in", "none"]
@@ -43,16 +44,17 @@ class DriverFiles(msgspec.Struct, frozen=True):
     nvidia_smi: bytes
 
 
-class GPUDriver:
+class GPUDriver(TreeSimulator):
     """Stages the driver's footprint and keeps the image in it up to date.
 
     `devices` says what a device node is here: a real one (needs CAP_MKNOD), a stand-in (needs a mount namespace of our
     own) or nothing at all. `machine` is the kernel's name of the architecture.
     """
 
+    name = "gpudriver"
+
     def __init__(self, host: Host, files: DriverFiles, devices: Devices, machine: str = "x86_64") -> None:
-        self.name = "gpudriver"
-        self._host = host
+        super().__init__(host)
         self._files = files
         self._devices = devices
         self._machine = machine
@@ -60,47 +62,35 @@ class GPUDriver:
         self._library = self._nvidia_smi
         self._publisher: Publisher | None = None
         self._mapped = (0, 0)
-        self._ready = False
+        self._encoded = Memory()
+        self._events = Events(host.root)
 
     def tree(self, state: State, facts: Facts) -> Tree:  # noqa: ARG002
         """All surfaces of `state`. Raises TreeError if the state names what cannot be one component of a path."""
         return Tree((*self._nodes(state), *self._programs(state), *self._proc(state), *_config(state)))
 
-    async def stage(self, state: State, facts: Facts) -> None:
-        """Make the tree be there, then publish what the devices read; ConvergeError if some of it could not be made."""
-        self._ready = False
-        await in_thread(lambda: self._stage(state, facts))
-        self._ready = True
-
-    async def patch(self, state: State, facts: Facts) -> None:  # noqa: ARG002
+    async def patch(self, state: State, facts: Facts) -> None:
         """Publish what the devices of `state` read into the staged image; nothing else changes."""
-        await in_thread(lambda: self._publish(state))
+        await in_thread(lambda: self._publish(state, facts))
 
-    async def discard(self) -> None:
-        """Take away all that was ever staged."""
-        self._ready = False
-        await in_thread(self._discard)
+    def _make(self, state: State, facts: Facts) -> None:
+        super()._make(state, facts)
+        self._publish(state, facts)
 
-    def ready(self) -> bool:
-        """True once staged and published."""
-        return self._ready
-
-    def _stage(self, state: State, facts: Facts) -> None:
-        self._host.converge(self.name, self.tree(state, facts))
-        self._publish(state)
-
-    def _publish(self, state: State) -> None:
-        path = Path(self._host._root) / IMAGE_PATH
+    def _publish(self, state: State, facts: Facts) -> None:
+        path = self._host.root / IMAGE_PATH
         there = path.stat()
         mapped = (there.st_dev, there.st_ino)
         if self._publisher is None or self._mapped != mapped:
             self._unmap()
             self._publisher, self._mapped = Publisher(path), mapped
-        self._publisher.publish(encode(state))
+        self._publisher.publish(encode(state, facts, self._encoded))
+        self._events.raise_new(state, self._publisher)
 
-    def _discard(self) -> None:
+    def _unmake(self) -> None:
         self._unmap()
-        self._host.converge(self.name, Tree.empty)
+        self._events.forget()
+        super()._unmake()
 
     def _unmap(self) -> None:
         if self._publisher is not None:

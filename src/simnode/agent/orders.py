@@ -1,0 +1,276 @@
+"""What may be asked of a running node through its control socket, and how each is answered.
+
+`set`, `reset`, `fault-inject` and `fault-clear` change the overrides; `get`, `fault-list` and `status` only ask. A GPU
+is named by its index, its UUID or "all"; `set` and `reset` without one mean the node's own sections and everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Annotated, Literal, Protocol
+
+import msgspec
+from msgspec import Meta, Struct
+
+from simnode.agent.failures import Failures
+from simnode.contracts import Probe
+from simnode.control_client import FAILED, REFUSED
+from simnode.profile import Compiler, Overrides, ProfileError
+from simnode.profile.changes import FAILURE, Target, assign, clear, inject, reset
+from simnode.profile.document import Node, find, plain
+from simnode.profile.overrides import assignments
+from simnode.profile.schema import DEVICE_DEFAULTS, NODE_SECTIONS, U32
+from simnode.profile.shapes import number, text
+from simnode.sources.file import FileSource
+from simnode.state import DeviceRuntime, DeviceSpec, State
+
+GPU = int | str
+Mode = Literal["lost", "fallen_off_bus", "ecc_uncorrectable"]
+
+# What the driver reports beside the fault itself (NVIDIA's XID catalogue): fallen off the bus, double-bit ECC error.
+_XIDS: dict[str | None, int] = {"fallen_off_bus": 79, "ecc_uncorrectable": 48}
+_PATIENCE = 45.0
+
+Answer = dict[str, object]
+
+
+class _Order(Struct, frozen=True, tag_field="verb", forbid_unknown_fields=True):
+    """A request; what it lacks has a default, what it has too much is refused."""
+
+
+class Set(_Order, frozen=True, tag="set"):
+    """Lay KEY=VALUE texts over a GPU, or over the node's own sections."""
+
+    assignments: tuple[str, ...]
+    gpu: GPU | None = None
+
+
+class Get(_Order, frozen=True, tag="get"):
+    """The values of keys, or all that a GPU has."""
+
+    gpu: GPU = "all"
+    keys: tuple[str, ...] = ()
+
+
+class Reset(_Order, frozen=True, tag="reset"):
+    """Forget what was laid over a GPU or over everything; only these keys if any are given."""
+
+    gpu: GPU | None = None
+    keys: tuple[str, ...] = ()
+
+
+class Inject(_Order, frozen=True, tag="fault-inject"):
+    """Make a GPU fail. Without a mode only the XID is raised; without an XID the mode's own, if it has one."""
+
+    gpu: GPU
+    mode: Mode | None = None
+    xid: Annotated[int, Meta(ge=0, le=U32)] | None = None
+
+
+class Clear(_Order, frozen=True, tag="fault-clear"):
+    """End a GPU's fault, whatever layer it comes from."""
+
+    gpu: GPU = "all"
+
+
+class Faults(_Order, frozen=True, tag="fault-list"):
+    """The GPUs that fail, and how."""
+
+
+class Status(_Order, frozen=True, tag="status"):
+    """What the node is and how it does."""
+
+
+_ORDERS = msgspec.json.Decoder(Set | Get | Reset | Inject | Clear | Faults | Status)
+
+
+class Managed(Protocol):
+    """What is asked of the agent."""
+
+    async def settled(self, generation: int) -> Failures:
+        """Return once a State of this generation or a later one can be read, or why not."""
+
+    def liveness(self) -> Probe:
+        """Whether the latest stage wave went well."""
+
+    def readiness(self) -> Probe:
+        """Whether everything is staged, published and served."""
+
+    def staged(self) -> Probe:
+        """Whether the whole tree is there."""
+
+
+class OrderError(Exception):
+    """Raised by `carry_out`: a request that is wrong (`code` REFUSED) or could not be met (FAILED), a line a reason."""
+
+    def __init__(self, reasons: tuple[str, ...], code: int) -> None:
+        super().__init__(*reasons)
+        self.reasons = reasons
+        self.code = code
+
+
+async def answered(orders: Orders, line: bytes) -> Answer:
+    """The answer to one request as it came in; what is wrong with it is an answer, too."""
+    try:
+        return {"ok": True, **await orders.carry_out(line)}
+    except OrderError as error:
+        return {"ok": False, "code": error.code, "faults": error.reasons}
+    except ProfileError as error:
+        return {"ok": False, "code": REFUSED, "faults": [str(fault) for fault in error.faults]}
+    except OSError as error:
+        return {"ok": False, "code": FAILED, "faults": [f"cannot be stored: {error}"]}
+
+
+class Orders:
+    """Carries out requests on the source of a node and the agent that keeps it."""
+
+    def __init__(self, source: FileSource, agent: Managed) -> None:
+        self._source = source
+        self._agent = agent
+
+    async def carry_out(self, line: bytes) -> Answer:
+        """The answer to a request. Raises OrderError, ProfileError, or OSError for what cannot be stored."""
+        try:
+            order = _ORDERS.decode(line)
+        except msgspec.MsgspecError as error:
+            raise OrderError((f"no request: {error}",), REFUSED) from None
+        match order:
+            case Get():
+                return await self._source.ask(partial(_values, order))
+            case Faults():
+                return await self._source.ask(_faults)
+            case Status():
+                return {**await self._source.ask(_status), "health": self._health()}
+        return await self._change(order)
+
+    async def _change(self, order: Set | Reset | Inject | Clear) -> Answer:
+        patch = _patch(order) if isinstance(order, Set) else None
+
+        def edit(compiler: Compiler, state: State, old: Overrides) -> Overrides:
+            if isinstance(order, Set):
+                assert patch is not None
+                return assign(old, "node" if order.gpu is None else _target(state, order.gpu), patch)
+            if isinstance(order, Reset):
+                return reset(old, None if order.gpu is None else _target(state, order.gpu), order.keys)
+            target = _target(state, order.gpu)
+            if isinstance(order, Inject):
+                xid = _XIDS.get(order.mode) if order.xid is None else order.xid or None
+                if order.mode is None and xid is None:
+                    raise OrderError(
+                        ("a fault is a mode (lost, fallen_off_bus, ecc_uncorrectable), an XID, or both",), 2
+                    )
+                return inject(old, target, order.mode, xid, self._source.next_generation)
+            indices = (target,) if isinstance(target, int) else range(len(state.devices))
+            bare = Overrides(node=old.node)
+            below = any(find(compiler.effective(index, bare), FAILURE) is not None for index in indices)
+            return clear(old, target, below=below)
+
+        state = await self._source.change(edit)
+        await self._published(state.generation)
+        return {"generation": state.generation}
+
+    async def _published(self, generation: int) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                failures = await self._agent.settled(generation)
+        except TimeoutError:
+            reason = f"stored, but the node has not taken it within {_PATIENCE:g} s; it goes on trying"
+            raise OrderError((reason,), FAILED) from None
+        if failures:
+            raise OrderError(tuple(f"stored, but not published yet: {failure}" for failure in failures), FAILED)
+
+    def _health(self) -> Answer:
+        probes = {
+            "live": self._agent.liveness(),
+            "ready": self._agent.readiness(),
+            "staged": self._agent.staged(),
+        }
+        health = {name: probe.check() for name, probe in probes.items()}
+        return {
+            name: {
+                "ok": answer.ok,
+                "reason": answer.reason,
+                "components": {part: {"ok": ok, "reason": why} for part, (ok, why) in answer.components.items()},
+            }
+            for name, answer in health.items()
+        }
+
+
+def _patch(order: Set) -> Node:
+    if not order.assignments:
+        raise OrderError(("nothing to set: give KEY=VALUE, such as thermal.temperature_gpu_c=91",), REFUSED)
+    return assignments(order.assignments, "set", NODE_SECTIONS if order.gpu is None else DEVICE_DEFAULTS)
+
+
+def _target(state: State, gpu: GPU) -> Target:
+    """The bucket of a GPU. Raises OrderError if the node has no such one."""
+    written = str(gpu)
+    if written.casefold() == "all":
+        return "all"
+    for device in state.devices:
+        if written == str(device.index) or written.casefold() == device.uuid.casefold():
+            return device.index
+    count = len(state.devices)
+    known = f"it has 0 to {count - 1}" if count else "it has none"
+    raise OrderError(
+        (f"the node has no GPU {msgspec.json.encode(written).decode()}: {known}, or give a UUID or all",), 2
+    )
+
+
+def _indices(state: State, gpu: GPU) -> tuple[int, ...]:
+    target = _target(state, gpu)
+    return (target,) if isinstance(target, int) else tuple(range(len(state.devices)))
+
+
+def _values(order: Get, compiler: Compiler, overrides: Overrides, state: State) -> Answer:
+    found = {}
+    for index in _indices(state, order.gpu):
+        keys = compiler.effective(index, overrides)
+        device, runtime = state.devices[index], state.runtime.devices[index]
+        found[str(index)] = {key: _value(key, keys, device, runtime) for key in order.keys} or plain(keys)
+    return {"devices": found}
+
+
+def _value(key: str, keys: Node, device: DeviceSpec, runtime: DeviceRuntime) -> object:
+    """What the documents say, else what follows from them, else null."""
+    identity = {"uuid": device.uuid, "serial": device.serial, "pci.bus_id": device.pci_bus_id, "index": device.index}
+    identity["minor_number"] = device.minor_number
+    if key in identity:
+        return identity[key]
+    node = find(keys, key)
+    return plain(node) if node is not None else msgspec.to_builtins(dict(runtime.values).get(key))
+
+
+def _faults(compiler: Compiler, overrides: Overrides, state: State) -> Answer:
+    return {"faults": _failing(compiler, overrides, state)}
+
+
+def _failing(compiler: Compiler, overrides: Overrides, state: State) -> list[Answer]:
+    listed: list[Answer] = []
+    for device in state.devices:
+        failure = find(compiler.effective(device.index, overrides), FAILURE)
+        mode, xid = text(find(failure, "mode")), number(find(failure, "xid.code"))
+        if failure is not None and mode != "healthy" and (mode or xid is not None):
+            listed.append({"gpu": device.index, "uuid": device.uuid, "mode": mode or None, "xid": xid})
+    return listed
+
+
+def _status(compiler: Compiler, overrides: Overrides, state: State) -> Answer:
+    failing = {fault["gpu"]: fault for fault in _failing(compiler, overrides, state)}
+    return {
+        "generation": state.generation,
+        "driver_version": state.software.driver_version,
+        "cuda_version": state.software.cuda_version,
+        "overridden": bool(overrides),
+        "gpus": [
+            {
+                "index": device.index,
+                "name": device.name,
+                "uuid": device.uuid,
+                "pci_bus_id": device.pci_bus_id,
+                "fault": failing.get(device.index),
+            }
+            for device in state.devices
+        ],
+    }

@@ -1,0 +1,211 @@
+"""The words of `simnode agent` and `simnode clean`: what they take, and from where where it is not said.
+
+Every option can be given as SIMNODE_<OPTION> too; the command line beats the environment, which beats the profile.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+
+import click
+
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_LONGEST = 86400.0
+
+
+class Duration(click.ParamType[float]):
+    """Seconds from texts like 30, 1.5s, 500ms, 1m30s."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds; a text that is no duration of a day at most is a usage fault."""
+        text = str(value).strip()
+        if _DURATION.fullmatch(text):
+            seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+        else:
+            try:
+                seconds = float(text)
+            except ValueError:
+                seconds = math.nan
+        if not 0 <= seconds <= _LONGEST:
+            self.fail(f"{text!r} is no duration: want seconds, or numbers with ms, s, m or h, like 1m30s", param, ctx)
+        return seconds
+
+
+class Emptiable(click.Option):
+    """An option whose empty text means something, from the environment too."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:  # noqa: ARG002
+        """The variable's value, "" included; None if it is not set."""
+        return os.environ.get(self.envvar) if isinstance(self.envvar, str) else None
+
+
+_HOST_ROOT = click.option(
+    "--host-root",
+    metavar="DIR",
+    default="/",
+    envvar="SIMNODE_HOST_ROOT",
+    type=click.Path(path_type=Path),
+    help="Where the host's root is seen from here. Default: /.",
+)
+_LOG_LEVEL = click.option(
+    "--log-level",
+    default="info",
+    envvar="SIMNODE_LOG_LEVEL",
+    type=click.Choice(("debug", "info", "warn", "warning", "error")),
+    help="The least that is logged. Default: info.",
+)
+_LOG_FORMAT = click.option(
+    "--log-format",
+    default="json",
+    envvar="SIMNODE_LOG_FORMAT",
+    type=click.Choice(("json", "plain")),
+    help="How a line of the log looks. Default: json.",
+)
+_SHUTDOWN_TIMEOUT = click.option(
+    "--shutdown-timeout",
+    metavar="TIME",
+    default="30s",
+    envvar="SIMNODE_SHUTDOWN_TIMEOUT",
+    type=Duration(),
+    help="How long taking everything away may last. Default: 30s.",
+)
+
+
+@click.command()
+@click.option(
+    "--config", metavar="FILE", required=True, envvar="SIMNODE_CONFIG", type=click.Path(path_type=Path),
+    help="The profile of this node; followed as it changes.",
+)  # fmt: skip
+@click.option(
+    "--topology", metavar="FILE", envvar="SIMNODE_TOPOLOGY", type=click.Path(path_type=Path),
+    help="The topology document of the cluster; may be missing.",
+)  # fmt: skip
+@_HOST_ROOT
+@click.option(
+    "--health-addr", cls=Emptiable, metavar="ADDR", default=":9090", envvar="SIMNODE_HEALTH_ADDR",
+    help='Where probes and metrics are served over HTTP; "" for nowhere. Default: :9090.',
+)  # fmt: skip
+@click.option(
+    "--staging-lock-path", cls=Emptiable, metavar="FILE", envvar="SIMNODE_STAGING_LOCK_PATH",
+    help='The lock that injectors look at; "" for none. Default: run/simnode/staging.lock below the host\'s root.',
+)  # fmt: skip
+@click.option(
+    "--resync-interval", metavar="TIME", default="1m", envvar="SIMNODE_RESYNC_INTERVAL", type=Duration(),
+    help="How often to look whether all is as it should be; 0 for never. Default: 1m.",
+)  # fmt: skip
+@_SHUTDOWN_TIMEOUT
+@_LOG_LEVEL
+@_LOG_FORMAT
+@click.option(
+    "--gpus", metavar="N", envvar="SIMNODE_GPUS", type=click.IntRange(min=0),
+    help="How many GPUs the node has; beats GPU_COUNT.",
+)  # fmt: skip
+@click.option(
+    "--driver-version", metavar="V", envvar="SIMNODE_DRIVER_VERSION",
+    help="The driver release that the node reports; beats DRIVER_VERSION.",
+)  # fmt: skip
+@click.option(
+    "--node-name", metavar="NAME", envvar="SIMNODE_NODE_NAME",
+    help="This node's name in the topology document; beats NODE_NAME.",
+)  # fmt: skip
+@click.option(
+    "--fabricmanager-state-dir", metavar="DIR", envvar="SIMNODE_FABRICMANAGER_STATE_DIR",
+    help="Where consumers find the fabric manager's marker; switches the fabric manager on.",
+)  # fmt: skip
+@click.option(
+    "--fabricmanager-init-delay", metavar="TIME", default="0", envvar="SIMNODE_FABRICMANAGER_INIT_DELAY",
+    type=Duration(), help="How long the fabric manager takes until it is ready. Default: 0.",
+)  # fmt: skip
+@click.option("--imex/--no-imex", default=None, envvar="SIMNODE_IMEX", help="Whether the node has IMEX channels.")
+@click.option(
+    "--imex-major", metavar="N", envvar="SIMNODE_IMEX_MAJOR", type=click.IntRange(1, 4095),
+    help="Device major of the IMEX channels.",
+)  # fmt: skip
+@click.option(
+    "--caps-major", metavar="N", envvar="SIMNODE_CAPS_MAJOR", type=click.IntRange(1, 4095),
+    help="Device major of the capability devices.",
+)  # fmt: skip
+@click.option(
+    "--nvidia-smi", metavar="FILE", envvar="SIMNODE_NVIDIA_SMI",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A real nvidia-smi to stage instead of ours.",
+)  # fmt: skip
+@click.option("--force", is_flag=True, envvar="SIMNODE_FORCE", help="Run even next to a real NVIDIA driver.")
+def agent(
+    *,
+    config: Path,
+    topology: Path | None,
+    host_root: Path,
+    health_addr: str,
+    staging_lock_path: str | None,
+    resync_interval: float,
+    shutdown_timeout: float,
+    log_level: str,
+    log_format: str,
+    gpus: int | None,
+    driver_version: str | None,
+    node_name: str | None,
+    fabricmanager_state_dir: str | None,
+    fabricmanager_init_delay: float,
+    imex: bool | None,
+    imex_major: int | None,
+    caps_major: int | None,
+    nvidia_smi: Path | None,
+    force: bool,
+) -> int:
+    """Keep this host as a profile says, until told to end; then take everything away again."""
+    from simnode.cli.preload import shed
+
+    shed()
+
+    from simnode.cli.agent import Settings, keep
+
+    said = {
+        "NODE_NAME": node_name,
+        "SIMNODE_FABRICMANAGER_STATE_DIR": fabricmanager_state_dir,
+        "SIMNODE_IMEX": None if imex is None else str(imex).lower(),
+        "SIMNODE_IMEX_MAJOR": imex_major,
+        "SIMNODE_CAPS_MAJOR": caps_major,
+    }
+    return keep(
+        Settings(
+            config=config,
+            topology=topology,
+            host_root=host_root,
+            health_addr=health_addr,
+            staging_lock_path=staging_lock_path,
+            resync_interval=resync_interval,
+            shutdown_timeout=shutdown_timeout,
+            log_level=log_level,
+            log_format=log_format,
+            gpus=gpus,
+            driver_version=driver_version,
+            said={name: str(value) for name, value in said.items() if value is not None},
+            fabricmanager_init_delay=fabricmanager_init_delay,
+            nvidia_smi=nvidia_smi,
+            force=force,
+        )
+    )
+
+
+@click.command()
+@_HOST_ROOT
+@_SHUTDOWN_TIMEOUT
+@_LOG_LEVEL
+@_LOG_FORMAT
+def clean(*, host_root: Path, shutdown_timeout: float, log_level: str, log_format: str) -> int:
+    """Take away everything that an agent has left on this host, its overrides included; none may be running."""
+    from simnode.cli.preload import shed
+
+    shed()
+
+    from simnode.cli.clean import clean_host
+
+    return clean_host(host_root, shutdown_timeout, log_level, log_format)

@@ -1,0 +1,143 @@
+"""A host's node: where everything of it lies below the host's root, and which simulators make it.
+
+The agent may see the host's root elsewhere (/host in a container). It works below what it sees; what programs of the
+host resolve themselves (the links in /run/nvidia/driver) is written with the host's own paths.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from simnode.agent import Reports
+from simnode.agent.lock import LockHeldError, for_life
+from simnode.contracts import Simulator
+from simnode.control_client import SOCKET
+from simnode.host import Host
+from simnode.simulators.fabricmanager import FabricManager
+from simnode.simulators.gpudriver import DriverFiles, Outside, PublishedGPUDriver
+from simnode.simulators.gpudriver.simulator import Devices
+from simnode.simulators.nvlink import NVLink
+
+_NODE_ROOT = "var/lib/simnode"
+_RUN = "run/simnode"
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class HostError(Exception):
+    """Raised when no node can be kept at this root now; one line that says why."""
+
+
+class NoHostError(HostError):
+    """Raised when what was given as a host's root is none, or none that a node can be kept at."""
+
+
+@dataclass(frozen=True)
+class HostNode:
+    """The node of the host whose root is seen at `root`."""
+
+    root: Path
+
+    @property
+    def node_root(self) -> Path:
+        """What is staged, and the records of it."""
+        return self.root / _NODE_ROOT
+
+    @property
+    def run(self) -> Path:
+        """The locks; on a tmpfs, and mounted into no workload."""
+        return self.root / _RUN
+
+    @property
+    def lifetime_lock(self) -> Path:
+        """Held by the one agent of this root."""
+        return self.run / "agent.lock"
+
+    @property
+    def staging_lock(self) -> Path:
+        """Held while the tree changes."""
+        return self.run / "staging.lock"
+
+    @property
+    def control_socket(self) -> Path:
+        """Where commands reach the agent."""
+        return self.node_root / SOCKET
+
+    @property
+    def health_socket(self) -> Path:
+        """Where the probes are served besides any port."""
+        return self.control_socket.with_name("health.sock")
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Be the only one who keeps this node as long as this lasts; its directories exist meanwhile.
+
+        Those that are empty in the end go. Raises HostError.
+        """
+        _check(self.root, self.node_root)
+        try:
+            _make(self.run)
+            with for_life(self.lifetime_lock):
+                _make(self.node_root)
+                try:
+                    yield
+                finally:
+                    for directory in (self.control_socket.parent, self.node_root, self.run):
+                        with contextlib.suppress(OSError):
+                            directory.rmdir()
+        except LockHeldError as error:
+            raise HostError(str(error)) from None
+
+    def simulators(
+        self, files: DriverFiles, reports: Reports, log: logging.Logger, fabricmanager_init_delay: float = 0.0
+    ) -> tuple[Simulator, ...]:
+        """Those of a host. Device nodes are made by root only; anybody else's node has none."""
+        host = Host(self.node_root, boot_id=_BOOT_ID.read_text().strip())
+        outside = Outside(host.elsewhere(self.root, "outside"), f"/{_NODE_ROOT}/driver")
+        devices: Devices = "node" if os.geteuid() == 0 else "none"
+        return (
+            PublishedGPUDriver(host, files, devices, os.uname().machine, outside=outside),
+            FabricManager(host, reports.report, log, init_delay=fabricmanager_init_delay),
+            NVLink(host),
+        )
+
+
+def real_driver(root: Path) -> str:
+    """What shows that the host has a real NVIDIA driver, "" if nothing does.
+
+    The driver's file in the kernel's own procfs does (in a simulated node something else lies over that place), and so
+    does a character device of its major in the host's /dev, where no agent puts any.
+    """
+    seen = root if (root / "proc/version").exists() else Path("/")
+    version = seen / "proc/driver/nvidia/version"
+    with contextlib.suppress(OSError):
+        if version.stat().st_dev == (seen / "proc").stat().st_dev:
+            return str(version)
+    for device in sorted((root / "dev").glob("nvidia*")):
+        with contextlib.suppress(OSError):
+            found = device.lstat()
+            if stat.S_ISCHR(found.st_mode) and os.major(found.st_rdev) == 195:
+                return str(device)
+    return ""
+
+
+def _check(root: Path, node_root: Path) -> None:
+    """Refuse what is no host's root, and a node root that links lead out of it."""
+    for name in ("var/lib", "run"):
+        if not (root / name).is_dir():
+            raise NoHostError(f"--host-root {root}: is no host's root, since there is no directory {root / name}")
+    if not node_root.resolve().is_relative_to(root.resolve()):
+        raise NoHostError(f"{node_root}: leads out of {root}; a link on the way has to be relative")
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(exist_ok=True)
+        directory.chmod(0o755)
+    except OSError as error:
+        raise HostError(f"{directory}: cannot be made: {error.strerror}") from None

@@ -1,0 +1,82 @@
+"""Answers of a node as lines for a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_COLUMNS = ("name", "board", "gpus", "driver_version", "since", "state")
+_TITLES = ("NAME", "BOARD", "GPUS", "DRIVER", "SINCE", "STATE")
+
+
+def print_json(value: object) -> int:
+    """On one line; returns the exit code of success."""
+    print(json.dumps(value))
+    return 0
+
+
+def values(devices: Mapping[str, Any], *, bare: bool) -> Iterator[str]:
+    """Lines GPU:KEY=VALUE; only the value if there is one and `bare` allows it."""
+    lines = [(index, key, value) for index, tree in devices.items() for key, value in _flat(tree, "")]
+    if bare and len(lines) == 1 == len(devices):
+        yield _shown(lines[0][2])
+        return
+    for index, key, value in lines:
+        yield f"{index}:{key}={_shown(value)}"
+
+
+def whole_status(answer: Mapping[str, Any]) -> Iterator[str]:
+    """What a node is and how it does."""
+    if "name" in answer:
+        yield f"node {answer['name']}: {answer['board']}, init {answer['init']}, since {_moment(answer['since'])}"
+    changed = ", with changes" if answer["overridden"] else ""
+    yield f"generation {answer['generation']}{changed}; driver {answer['driver_version']}"
+    for name, probe in answer["health"].items():
+        yield f"{name}: {'yes' if probe['ok'] else probe['reason']}"
+    for gpu in answer["gpus"]:
+        fault = f"; {fault_line(gpu['fault'])}" if gpu["fault"] else ""
+        yield f"GPU {gpu['index']}: {gpu['name']} {gpu['uuid']} at {gpu['pci_bus_id']}{fault}"
+    for line in answer.get("log", ()):
+        yield f"log: {line}"
+
+
+def fault_line(fault: Mapping[str, Any]) -> str:
+    """How a GPU fails."""
+    parts = (fault["mode"] or "", f"XID {fault['xid']}" if fault["xid"] is not None else "")
+    return ", ".join(part for part in parts if part)
+
+
+def table(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Nodes below their titles; what is not known of one is a dash."""
+    rows = [_TITLES, *(tuple(_cell(node, column) for column in _COLUMNS) for node in nodes)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _cell(node: Mapping[str, Any], column: str) -> str:
+    if column not in node:
+        return "-"
+    return _moment(node[column]) if column == "since" else str(node[column])
+
+
+def _moment(since: float) -> str:
+    import time
+
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
+
+
+def _flat(tree: Any, above: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(tree, dict) and tree:
+        for key, value in tree.items():
+            yield from _flat(value, f"{above}.{key}" if above else key)
+    else:
+        yield above, tree
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

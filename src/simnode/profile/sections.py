@@ -1,0 +1,104 @@
+"""The sections of a profile that describe the node and no single device, as parts of State."""
+
+from __future__ import annotations
+
+from simnode.profile.document import Node, find, items
+from simnode.profile.identity import Identity, uuid_of
+from simnode.profile.shapes import number, text
+from simnode.profile.surroundings import Surroundings
+from simnode.profile.topology import Place
+from simnode.state import (
+    MIGGPU,
+    FabricState,
+    IMEXState,
+    MIGComputeInstance,
+    MIGGPUInstance,
+    MIGState,
+    NetworkShape,
+)
+
+DEFAULT_STATE_DIR = "/run/simnode/fabricmanager"
+
+
+def fabric_of(root: Node, surroundings: Surroundings, place: Place | None) -> FabricState:
+    """The fabric; `place` is what the topology document says of this node, and counts where the profile has one."""
+    nvlink = find(root, "nvlink")
+    directory = surroundings.directory("SIMNODE_FABRICMANAGER_STATE_DIR")
+    if not directory:
+        directory = text(find(root, "fabricmanager.state_dir"))
+        enabled = find(root, "fabricmanager.enabled")
+        if enabled is not None:
+            directory = (directory or DEFAULT_STATE_DIR) if number(enabled) else ""
+    cluster = text(find(root, "device_defaults.fabric.cluster_uuid"))
+    clique = number(find(root, "device_defaults.fabric.clique_id")) or 0
+    if place is not None and find(root, "device_defaults.fabric") is not None:
+        cluster, clique = place.cluster_uuid, place.clique_id
+    return FabricState(
+        enabled=nvlink is not None,
+        manager_state_dir=directory,
+        cluster_uuid=uuid_of(cluster) if cluster else "",
+        clique_id=clique,
+        links_per_gpu=number(find(nvlink, "links_per_gpu")) or 0,
+        bandwidth_per_link_mbps=number(find(nvlink, "bandwidth_per_link_mbps")) or 0,
+    )
+
+
+def imex_of(root: Node, surroundings: Surroundings) -> IMEXState:
+    """The IMEX channel devices."""
+    enabled = surroundings.flag("SIMNODE_IMEX")
+    if enabled is None:
+        enabled = bool(number(find(root, "imex.enabled")))
+    major = surroundings.major("SIMNODE_IMEX_MAJOR") or number(find(root, "imex.imex_major"))
+    caps = surroundings.major("SIMNODE_CAPS_MAJOR") or number(find(root, "imex.caps_major"))
+    default = IMEXState()
+    return IMEXState(enabled, major or default.imex_major, caps or default.caps_major)
+
+
+def mig_of(root: Node, made: tuple[Identity, ...], caps_major: int | None) -> MIGState:
+    """The partitions that the GPUs boot with."""
+    caps = caps_major or number(find(root, "mig.caps_major")) or number(find(root, "imex.caps_major"))
+    gpus = []
+    for entry in items(find(root, "mig.gpus")):
+        index = number(find(entry, "index")) or 0
+        if index >= len(made):
+            continue
+        instances = tuple(
+            MIGGPUInstance(
+                number(find(instance, "id")) or 0,
+                tuple(
+                    MIGComputeInstance(number(find(compute, "id")) or 0, text(find(compute, "uuid")))
+                    for compute in items(find(instance, "compute_instances"))
+                ),
+            )
+            for instance in items(find(entry, "gpu_instances"))
+        )
+        gpus.append(MIGGPU(made[index].minor_number, instances))
+    return MIGState(caps or MIGState().caps_major, tuple(gpus))
+
+
+def network_of(root: Node, count: int) -> NetworkShape:
+    """The adapters, every field resolved; the figures of a ConnectX-7 stand in for what the profile does not say."""
+    block = find(root, "infiniband")
+    if block is None or not number(find(block, "enabled")):
+        return NetworkShape()
+    adapters = number(find(block, "hca_count"))
+    per_gpu = number(find(block, "hcas_per_gpu"))
+    rate = number(find(block, "rate_gbps"))
+
+    def said(key: str, default: str) -> str:
+        return text(find(block, key)) or default
+
+    return NetworkShape(
+        ib_enabled=True,
+        hca_count=count * (1 if per_gpu is None else per_gpu) if adapters is None else adapters,
+        hca_type=said("hca_type", "MT4129"),
+        fw_version=said("fw_version", "28.39.2048"),
+        hw_rev=said("hw_rev", "0x0"),
+        board_id=said("board_id", "MT_0000000838"),
+        node_desc_template=said("node_desc_template", "{node_name} mlx5_{idx}"),
+        link_layer=said("link_layer", "InfiniBand"),
+        rate_gbps=400 if rate is None else rate,
+        port_state=said("port_state", "ACTIVE"),
+        phys_state=said("phys_state", "LinkUp"),
+        guid_prefix=said("guid_prefix", "a088c2:0300:ab"),
+    )

@@ -1,0 +1,59 @@
+"""Raising the events of a State: each once, however often it is published and whoever publishes it.
+
+An event in a State is a condition (this XID is in force), a waiting process wants an occurrence. What has been raised
+is therefore kept beside the journals: an agent that comes back does not raise it again. Whatever is no longer in force
+is forgotten, so that it can come again.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from simnode.nvml.image import Publisher
+from simnode.state import EventSpec, State
+
+RAISED = "state/events"
+
+_Raised = dict[str, tuple[EventSpec, ...]]
+
+
+class Events:
+    """What was raised on the node whose root is `root`, by the UUID of the GPU. Blocks on the disk."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / RAISED
+        self._raised: _Raised | None = None
+
+    def raise_new(self, state: State, publisher: Publisher) -> None:
+        """Raise what is in force and has not been raised yet. Call when the State's values can be read."""
+        raised = self._read() if self._raised is None else self._raised
+        in_force: _Raised = {}
+        for device, runtime in zip(state.devices, state.runtime.devices, strict=False):
+            before = raised.get(device.uuid, ())
+            for event in runtime.events:
+                if event not in before:
+                    publisher.event(device.index, event.kind, event.data)
+            if runtime.events:
+                in_force[device.uuid] = runtime.events
+        if in_force != raised:
+            self._write(in_force)
+        self._raised = in_force
+
+    def forget(self) -> None:
+        """Nothing is in force any more, and nothing is left on the disk."""
+        self._raised = None
+        self._path.unlink(missing_ok=True)
+
+    def _read(self) -> _Raised:
+        with suppress(OSError, msgspec.MsgspecError):
+            return msgspec.json.decode(self._path.read_bytes(), type=_Raised)
+        return {}
+
+    def _write(self, raised: _Raised) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(f"{self._path}.tmp")
+        temporary.write_bytes(msgspec.json.encode(raised))
+        temporary.rename(self._path)

@@ -1,0 +1,281 @@
+"""`simnode agent` on a host: what it stages, what it answers, and that nothing stays when it goes."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.agent_host.running import BOARD, OUTLIVE, HostRoot, get, snapshot, until, without_what_outlives
+
+
+def log_lines(said: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in said.splitlines()]
+
+
+def released(host: HostRoot) -> str:
+    return str(host.told("/state")["software"]["driver_version"])
+
+
+def test_a_driver_is_there_while_it_runs_and_the_host_is_as_before_after_sigterm(host: HostRoot) -> None:
+    before = snapshot(host.root)
+    agent = host.ready(host.agent())
+    listed = subprocess.run([host.node / "driver/usr/bin/nvidia-smi", "-L"], capture_output=True, text=True, check=True)
+    assert listed.stdout.count("NVIDIA H100") == 8
+    code, said = host.end(agent)
+    assert code == 0, said
+    after = snapshot(host.root)
+    assert without_what_outlives(after) == before
+    assert after.keys() - before.keys() <= OUTLIVE | {"run/simnode", "var/lib/simnode", "var/lib/simnode/state"}
+
+
+@pytest.mark.parametrize("page", ["/healthz", "/readyz", "/stagedz"])
+def test_probes_are_served_at_a_port(host: HostRoot, page: str) -> None:
+    agent = host.ready(host.agent("--health-addr", "127.0.0.1:0"))
+    assert agent.stderr is not None
+    port = int(json.loads(agent.stderr.readline())["message"].partition("127.0.0.1:")[2].partition(" ")[0])
+    status, body = get(http.client.HTTPConnection("127.0.0.1", port, timeout=10), page)
+    assert status == 200
+    components = json.loads(body)["components"]
+    assert components.keys() == {"gpudriver", "fabricmanager", "nvlink"}
+    assert host.end(agent)[0] == 0
+
+
+@pytest.mark.parametrize("said_in", ["option", "environment"])
+def test_an_empty_address_opens_no_port(host: HostRoot, said_in: str) -> None:
+    if said_in == "option":
+        agent = host.ready(host.agent("--health-addr", ""))
+    else:
+        agent = host.ready(host.agent(env={"SIMNODE_HEALTH_ADDR": ""}))
+    inodes = {str(fd.readlink()) for fd in Path(f"/proc/{agent.pid}/fd").iterdir()}
+    tables = (Path(f"/proc/{agent.pid}/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6"))
+    listening = {f"socket:[{line.split()[9]}]" for table in tables for line in table}
+    assert not inodes & listening
+
+
+def test_a_port_that_is_taken_ends_it_before_it_stages_anything(host: HostRoot) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, said = host.end_of(host.agent("--health-addr", f"127.0.0.1:{taken.getsockname()[1]}"))
+    assert (code, said.count("\n")) == (1, 1)
+    assert said.startswith("simnode: cannot listen at 127.0.0.1:")
+    assert not (host.node / "driver").exists()
+
+
+def test_what_a_runtime_resolves_is_written_with_the_hosts_own_paths(host: HostRoot) -> None:
+    host.ready(host.agent())
+    published = host.root / "run/nvidia/driver"
+    links = {path.name: str(path.readlink()) for path in published.iterdir()}
+    assert links == {name: f"/var/lib/simnode/driver/{name}" for name in ("config", "proc", "usr")}
+
+
+def test_device_nodes_are_roots_privilege(host: HostRoot) -> None:
+    host.ready(host.agent("--gpus", "2"))
+    nodes = {path.name for path in (host.node / "driver").glob("dev/*") if path.is_char_device()}
+    expected = {"nvidia0", "nvidia1", "nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia-uvm-tools"}
+    assert nodes == (expected if host.uid == 0 else set())
+
+
+def test_options_beat_the_environment_which_beats_the_profile(host: HostRoot) -> None:
+    environ = {
+        "SIMNODE_CONFIG": str(host.config),
+        "SIMNODE_GPUS": "3",
+        "SIMNODE_DRIVER_VERSION": "550.163.01",
+        "SIMNODE_NODE_NAME": "from-environment",
+        "SIMNODE_LOG_FORMAT": "plain",
+    }
+    host.ready(host.agent("--gpus", "2", env=environ))
+    state = host.told("/state")
+    assert len(state["devices"]) == 2
+    assert state["software"]["driver_version"] == "550.163.01"
+    assert state["node"]["node_name"] == "from-environment"
+
+
+def test_a_configmap_swap_is_followed(host: HostRoot) -> None:
+    volume = host.root.parent / "volume"
+    profile = BOARD.read_text()
+
+    def put(number: int, gpus: int) -> None:
+        version = volume / f"..2026_{number}"
+        version.mkdir(parents=True)
+        (version / "config.yaml").write_text(profile.replace("num_devices: 8", f"num_devices: {gpus}"))
+        (volume / "..tmp").symlink_to(version.name)
+        (volume / "..tmp").rename(volume / "..data")
+
+    def shown(gpus: int) -> bool:
+        standing = host.metric("simnode_generation") == host.metric("simnode_accepted_generation")
+        return standing and host.metric("simnode_gpus") == gpus
+
+    put(0, 8)
+    (volume / "config.yaml").symlink_to("..data/config.yaml")
+    host.ready(host.agent("--config", volume / "config.yaml"))
+    for number, gpus in enumerate((4, 0, 1, 8), 1):
+        put(number, gpus)
+        until(partial(shown, gpus))
+        assert len(list((host.node / "driver/proc/driver/nvidia/gpus").iterdir())) == gpus
+    assert host.metric("simnode_generation") == 5
+
+
+def test_a_profile_that_is_wrong_changes_nothing_and_is_told(host: HostRoot) -> None:
+    agent = host.ready(host.agent())
+    before = released(host)
+    host.configure("system: [")
+    until(lambda: host.metric("simnode_source_failing") == 1)
+    assert host.ask("/healthz")[0] == host.ask("/readyz")[0] == host.ask("/stagedz")[0] == 200
+    assert released(host) == before
+    _, said = host.end(agent)
+    told = [line for line in log_lines(said) if line["level"] == "warning"]
+    assert [line["simulator"] for line in told] == ["source"]
+    assert str(host.config) in str(told[0]["message"])
+
+
+def test_what_is_in_the_way_is_named_and_put_right_once_it_is_gone(host: HostRoot) -> None:
+    obstacle = host.node / "driver/usr/bin/nvidia-smi"
+    obstacle.parent.mkdir(parents=True)
+    obstacle.write_text("somebody else's")
+    for path in (host.node, *host.node.rglob("*")):
+        os.chown(path, host.uid, host.uid)
+    agent = host.agent()
+    until(lambda: host.ask("/healthz")[0] == 503)
+    told = host.told("/healthz")
+    assert told["reason"] == "stage failed: gpudriver"
+    assert "driver/usr/bin/nvidia-smi" in told["components"]["gpudriver"]["reason"]
+    surface = 'simnode_errors_total{simulator="gpudriver",action="stage",surface="driver/usr/bin/nvidia-smi"}'
+    assert surface in host.ask("/metrics")[1]
+    obstacle.unlink()
+    host.ready(agent)
+    _, said = host.end(agent)
+    failure = next(line for line in log_lines(said) if line["level"] == "error")
+    assert {name: failure[name] for name in ("simulator", "surface", "generation")} == {
+        "simulator": "gpudriver",
+        "surface": "driver/usr/bin/nvidia-smi",
+        "generation": 1,
+    }
+
+
+def test_what_somebody_removes_or_alters_is_back_within_one_resync(host: HostRoot) -> None:
+    host.ready(host.agent("--resync-interval", "200ms"))
+    wanted = snapshot(host.node / "driver/proc")
+    version = host.node / "driver/proc/driver/nvidia/version"
+    information = next((host.node / "driver/proc/driver/nvidia/gpus").glob("*/information"))
+    link = host.root / "run/nvidia/driver/usr"
+    version.unlink()
+    information.unlink()
+    information.write_text("altered")
+    link.unlink()
+    until(lambda: snapshot(host.node / "driver/proc") == wanted)
+    until(link.is_symlink)
+
+
+def test_a_value_that_was_set_is_read_at_once_without_a_wave_and_outlives_the_agent(host: HostRoot) -> None:
+    stages = 'simnode_action_duration_seconds_count{action="stage"}'
+    agent = host.ready(host.agent())
+    control = host.node / "control/agent.sock"
+    assert host.run("set", "--socket", control, "--gpu", "3", "thermal.temperature_gpu_c=91") == (0, "")
+    assert host.screen().count(" 91C ") == 1
+    assert host.metric(stages) == 1
+    host.end(agent, signal.SIGKILL)
+    host.ready(host.agent())
+    assert host.screen().count(" 91C ") == 1
+
+
+def test_only_one_agent_keeps_a_root(host: HostRoot) -> None:
+    host.ready(host.agent())
+    code, said = host.end_of(host.agent())
+    assert code == 1
+    assert said.count("\n") == 1
+    assert "another agent keeps this node" in said
+    assert host.ask("/readyz")[0] == 200
+
+
+def test_a_real_driver_is_respected(host: HostRoot) -> None:
+    version = host.root / "proc/driver/nvidia/version"
+    version.parent.mkdir(parents=True)
+    version.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module\n")
+    code, said = host.end_of(host.agent())
+    assert code == 1
+    assert said == f"simnode: {version}: this host has a real NVIDIA driver; --force runs a simulated one beside it\n"
+    assert not host.node.exists()
+    assert host.end(host.ready(host.agent("--force")))[0] == 0
+
+
+@pytest.mark.parametrize("major", [195, 1])
+def test_a_device_of_the_real_drivers_major_shows_it(host: HostRoot, major: int) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("making a device takes root")
+    os.mknod(host.root / "dev/nvidiactl", 0o020666, os.makedev(major, 255 if major == 195 else 3))
+    agent = host.agent()
+    if major == 195:
+        assert host.end_of(agent)[0] == 1
+    else:
+        host.ready(agent)
+
+
+def test_an_inherited_preload_is_shed(host: HostRoot) -> None:
+    library = host.root.parent / "shim.so"
+    source = library.with_suffix(".c")
+    source.write_text("int simnode_test_shim;\n")
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source], check=True)
+    agent = host.ready(host.agent(env={"LD_PRELOAD": str(library)}))
+    assert library.name not in Path(f"/proc/{agent.pid}/maps").read_text()
+    assert b"LD_PRELOAD=" not in Path(f"/proc/{agent.pid}/environ").read_bytes()
+    assert host.end(agent)[0] == 0
+
+
+def test_told_to_end_while_it_starts_it_leaves_the_host_as_before(host: HostRoot) -> None:
+    before = snapshot(host.root)
+    codes = set()
+    for moment in range(10):
+        agent = host.agent()
+        time.sleep(moment * 0.05)
+        codes.add(host.end(agent)[0])
+        assert without_what_outlives(snapshot(host.root)) == before
+    assert 0 in codes
+    assert codes <= {0, -signal.SIGTERM}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_client_that_says_nothing_delays_no_end(host: HostRoot, number: int) -> None:
+    agent = host.ready(host.agent())
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as silent:
+        directory = os.open(host.node / "control", os.O_PATH)
+        silent.connect(f"/proc/self/fd/{directory}/health.sock")
+        os.close(directory)
+        assert host.end(agent, number)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        pytest.param([], 2, "Missing option '--config'", id="no-config"),
+        pytest.param(["--config", "/nonexistent/p.yaml"], 2, "--config /nonexistent/p.yaml: there is no", id="config"),
+        pytest.param(["--config", BOARD, "--host-root", "/nonexistent"], 2, "is no host's root", id="host-root"),
+        pytest.param(["--config", BOARD, "--health-addr", "x"], 2, "want HOST:PORT", id="health-addr"),
+        pytest.param(["--config", BOARD, "--resync-interval", "1 week"], 2, "is no duration", id="duration"),
+        pytest.param(["--config", BOARD, "--log-level", "loud"], 2, "'loud' is not one of", id="log-level"),
+        pytest.param(["--config", BOARD, "--gpus", "-1"], 2, "-1 is not in the range", id="gpus"),
+        pytest.param(["--config", BOARD, "--nvidia-smi", "/nonexistent"], 2, "does not exist", id="nvidia-smi"),
+    ],
+)
+def test_a_mistake_is_one_line(host: HostRoot, words: list[str | Path], code: int, text: str) -> None:
+    ended, said = host.run("agent", *words)
+    assert (ended, said.count("\n")) == (code, 1), said
+    assert text in said
+
+
+def test_a_root_that_cannot_be_written_is_one_line(host: HostRoot) -> None:
+    if host.uid == 0:
+        pytest.skip("root can write everywhere")
+    (host.root / "run").chmod(0o555)
+    os.chown(host.root / "run", 0 if os.geteuid() == 0 else host.uid, -1)
+    code, said = host.end_of(host.agent())
+    assert code == 1
+    assert said == f"simnode: {host.root}/run/simnode: cannot be made: Permission denied\n"

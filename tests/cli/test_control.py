@@ -1,0 +1,115 @@
+"""`simnode set`, `get`, `reset`, `status` and `fault` on a running node."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.control.nodes import Node, running
+
+SIMNODE = (sys.executable, "-P", "-m", "simnode")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with running(tmp_path_factory.mktemp("cli") / "node") as node:
+        yield node
+
+
+@pytest.fixture
+def node(shared: Node) -> Iterator[Node]:
+    shared.call("reset")
+    yield shared
+
+
+def simnode(node: Node, *words: str) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": os.defpath, "SIMNODE_CONTROL": str(node.socket)}
+    return subprocess.run([*SIMNODE, *words], env=environ, capture_output=True, text=True, timeout=30, check=False)
+
+
+def said(node: Node, *words: str) -> str:
+    done = simnode(node, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_what_is_set_is_got_and_reset(node: Node) -> None:
+    assert said(node, "set", "--gpu", "3", "thermal.temperature_gpu_c=91", "utilization.gpu=5") == ""
+    assert said(node, "get", "--gpu", "3", "thermal.temperature_gpu_c") == "91\n"
+    assert said(node, "get", "--gpu", "3", "thermal.temperature_gpu_c", "utilization.gpu") == (
+        "3:thermal.temperature_gpu_c=91\n3:utilization.gpu=5\n"
+    )
+    assert said(node, "get", "utilization.gpu").splitlines()[2:4] == ["2:utilization.gpu=0", "3:utilization.gpu=5"]
+    assert json.loads(said(node, "get", "--json", "--gpu", "3", "utilization.gpu")) == {"3": {"utilization.gpu": 5}}
+    assert said(node, "reset", "--gpu", "3", "utilization.gpu") == ""
+    assert said(node, "get", "--gpu", "3", "utilization.gpu") == "0\n"
+
+
+def test_the_node_itself_is_set_without_a_gpu(node: Node) -> None:
+    said(node, "set", "system.num_devices=2")
+    assert len(json.loads(said(node, "status", "--json"))["gpus"]) == 2
+
+
+def test_status_is_for_people_and_for_programs(node: Node) -> None:
+    said(node, "fault", "inject", "--gpu", "1", "fallen_off_bus")
+    lines = said(node, "status").splitlines()
+    assert lines[0].startswith("generation ")
+    assert lines[1:4] == ["live: yes", "ready: yes", "staged: yes"]
+    assert lines[5].endswith("; fallen_off_bus, XID 79")
+    assert json.loads(said(node, "status", "--json"))["gpus"][1]["fault"]["xid"] == 79
+
+
+def test_faults_come_and_go(node: Node) -> None:
+    said(node, "fault", "inject", "--gpu", "all", "lost")
+    said(node, "fault", "clear", "--gpu", "2")
+    said(node, "fault", "inject", "--gpu", "2", "--xid", "31")
+    lines = said(node, "fault", "list").splitlines()
+    assert [line.split(": ")[0] for line in lines] == [f"GPU {index}" for index in range(8)]
+    assert [line.split(": ")[2] for line in lines] == ["lost", "lost", "XID 31", "lost", "lost", "lost", "lost", "lost"]
+    said(node, "fault", "clear")
+    assert said(node, "fault", "list") == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["set", "--gpu", "3", "thermal.temperature_gpu_c=hot"], 'must be an integer from 0 to 250, not "hot"'),
+        (["set", "--gpu", "9", "utilization.gpu=1"], 'the node has no GPU "9"'),
+        (["set", "--gpu", "3"], "required: KEY=VALUE"),
+        (["fault", "inject", "lost"], "required: --gpu"),
+        (["fault", "inject", "--gpu", "1", "melted"], "invalid choice: 'melted'"),
+        (["fault", "inject", "--gpu", "1"], "a fault is a mode"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_2(node: Node, words: list[str], fault: str) -> None:
+    done = simnode(node, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert fault in done.stderr
+    assert done.stderr.startswith("simnode: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_node_is_one_line_and_exit_1(node: Node) -> None:
+    done = simnode(node, "status", "--socket", "/nowhere/agent.sock")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "simnode: /nowhere/agent.sock: no agent answers: No such file or directory\n"
+
+
+def test_the_commands_import_nothing_heavy(node: Node) -> None:
+    script = (
+        "import sys; from simnode.cli import main; sys.argv = ['simnode', 'set', '--gpu', '1', 'utilization.gpu=3']\n"
+        "assert main() == 0\nprint(*sys.modules)"
+    )
+    environ = {"PATH": os.defpath, "SIMNODE_CONTROL": str(node.socket)}
+    run = subprocess.run([sys.executable, "-P", "-c", script], env=environ, capture_output=True, text=True, check=True)
+    assert {"asyncio", "click", "msgspec", "yaml", "simnode.profile"}.isdisjoint(run.stdout.split())
+
+
+def test_the_schema_is_json() -> None:
+    run = subprocess.run([*SIMNODE, "profile", "schema"], capture_output=True, text=True, check=True)
+    assert json.loads(run.stdout)["title"] == "simnode profile"

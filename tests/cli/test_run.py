@@ -1,0 +1,101 @@
+"""`simnode run`: what the user got wrong, each in one line and exit 2, before anything is started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SIMNODE = (sys.executable, "-P", "-m", "simnode")
+
+
+def simnode(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """`simnode WORDS` with an environment that sets nothing."""
+    environ = {"PATH": os.defpath}
+    return subprocess.run(
+        [*SIMNODE, *words], cwd=cwd, env=environ, capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["--board", "h10", "--", "true"], 'did you mean "h100"', id="unknown board"),
+        pytest.param(["--gpus", "-1", "--", "true"], "-1", id="negative number of GPUs"),
+        pytest.param(["--gpus", "٣", "--", "true"], "٣", id="digits of another script"),
+        pytest.param(["--gpus", "1_0", "--", "true"], "1_0", id="digits with an underscore"),
+        pytest.param(["--gpus", " 3", "--", "true"], " 3", id="digits with a space"),
+        pytest.param(["--board", "", "--", "true"], "--board", id="empty board"),
+        pytest.param(["--driver-version", "", "--", "true"], "--driver-version", id="empty driver version"),
+        pytest.param(["--set", "name=", "--", "true"], "--set: name", id="name taken away"),
+        pytest.param(["--gpus", "many", "--", "true"], "many", id="not a number of GPUs"),
+        pytest.param(["--gpus", "65", "--", "true"], "64", id="more GPUs than the image has room for"),
+        pytest.param(["--driver-version", "../../x", "--", "true"], "../../x", id="driver version is a path"),
+        pytest.param(["--set", "thermal.temperature_gpu=91", "--", "true"], "temperature_gpu_c", id="unknown key"),
+        pytest.param(["--set", "thermal", "--", "true"], "thermal", id="no value"),
+        pytest.param(["--bord", "h100", "--", "true"], "--board", id="unknown option"),
+        pytest.param(["--board", "h100"], "CMD", id="no command"),
+        pytest.param(["--board", "h100", "--profile", "x.yaml", "--", "true"], "exclude", id="board and profile"),
+        pytest.param(["--profile", "missing.yaml", "--", "true"], "missing.yaml", id="no such profile"),
+        pytest.param(["--profile", "/", "--", "true"], "directory", id="profile is a directory"),
+        pytest.param(["--nvidia-smi", "missing", "--", "true"], "missing", id="no such nvidia-smi"),
+        pytest.param(["--nvidia-smi", "/etc/passwd", "--", "true"], "executed", id="nvidia-smi is no program"),
+    ],
+)
+def test_usage_fault_is_one_line_and_exit_2(tmp_path: Path, words: list[str], said: str) -> None:
+    """The line is ours, names the culprit, and nothing else is printed."""
+    done = simnode("run", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("simnode: ")
+    assert said in line
+
+
+def test_all_faults_of_a_document_at_once(tmp_path: Path) -> None:
+    """One line each, with file and line."""
+    (tmp_path / "p.yaml").write_text("sytem: {}\ndevice_defaults:\n  nmae: x\n")
+    done = simnode("run", "--profile", "p.yaml", "--", "true", cwd=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) >= 2
+    assert all(line.startswith("simnode: p.yaml:") for line in done.stderr.splitlines())
+
+
+def test_options_end_at_the_command(tmp_path: Path) -> None:
+    """What follows the first word belongs to the command, with or without a dash before it."""
+    assert simnode("run", "sh", "-c", "exit 4", "--gpus", "-1", cwd=tmp_path).returncode == 4
+    assert simnode("run", "--gpus", "1", "--", "sh", "-c", "exit 5", cwd=tmp_path).returncode == 5
+
+
+def test_number_of_gpus(tmp_path: Path) -> None:
+    """The option beats the board."""
+    done = simnode("run", "--gpus", "3", "--", "nvidia-smi", "-L", cwd=tmp_path)
+    assert len(done.stdout.splitlines()) == 3, done.stderr
+
+
+def test_own_nvidia_smi(tmp_path: Path) -> None:
+    """--nvidia-smi stages another program; the path is the caller's."""
+    program = tmp_path / "mine"
+    program.write_text("#!/bin/sh\necho mine\n")
+    program.chmod(0o755)
+    assert simnode("run", "--nvidia-smi", "mine", "--", "nvidia-smi", cwd=tmp_path).stdout == "mine\n"
+
+
+def test_huge_nvidia_smi_is_refused(tmp_path: Path) -> None:
+    """It would lie in memory several times; no nvidia-smi is a tenth as large."""
+    program = tmp_path / "huge"
+    program.touch(mode=0o755)
+    os.truncate(program, (64 << 20) + 1)
+    done = simnode("run", "--nvidia-smi", "huge", "--", "true", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "simnode: --nvidia-smi: huge is larger than 64 MiB\n")
+
+
+def test_profile_of_ones_own(tmp_path: Path) -> None:
+    """What `profile show` prints is a profile, and --set changes it."""
+    shown = simnode("profile", "show", "h100", cwd=tmp_path)
+    (tmp_path / "mine.yaml").write_text(shown.stdout)
+    words = ("run", "--profile", "mine.yaml", "--gpus", "1", "--set", "thermal.temperature_gpu_c=91")
+    done = simnode(*words, "--", "nvidia-smi", cwd=tmp_path)
+    assert " 91C " in done.stdout, done.stderr

@@ -1,0 +1,133 @@
+"""Our nvidia-smi and the real one, on the same image."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from simnode.nvml import header
+from simnode.nvml.cells import IMAGE
+from simnode.nvml.image import Publisher
+from tests.conftest import Obtain
+from tests.smi.conditions import CONDITIONS
+
+ROOT = Path(__file__).parents[2]
+NATIVE = ROOT / "src" / "simnode" / "_native"
+OURS = NATIVE / "nvidia-smi"
+LIBRARY = NATIVE / "libnvidia-ml.so"
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What a program left behind."""
+
+    code: int
+    output: str
+    errors: str
+
+
+@dataclass(frozen=True)
+class Smi:
+    """An nvidia-smi. `libraries` is where it finds libnvidia-ml.so.1, if it has to."""
+
+    program: Path
+    libraries: Path | None = None
+
+    def run(self, *arguments: str, image: Path | None, zone: str = "UTC") -> Screen:
+        """Its screen with this image (a folder), in this time zone."""
+        environ = {"TZ": zone}
+        if image is not None:
+            environ["SIMNODE_IMAGE"] = str(image)
+        if self.libraries is not None:
+            environ["LD_LIBRARY_PATH"] = str(self.libraries)
+        done = subprocess.run(
+            [self.program, *arguments],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
+        return Screen(done.returncode, *(raw.decode(errors="surrogateescape") for raw in (done.stdout, done.stderr)))
+
+
+class Images:
+    """An image for each condition, made when first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, condition: str) -> Path:
+        """The folder of the condition's image."""
+        folder = self._folder / condition
+        if not folder.exists():
+            folder.mkdir()
+            publish(CONDITIONS[condition](), folder)
+        return folder
+
+
+def publish(encoded: bytes, folder: Path) -> None:
+    """A new image in the folder, which holds what was encoded."""
+    path = folder / "image.1"
+    path.touch()
+    os.truncate(path, IMAGE.size)
+    with Publisher(path) as publisher:
+        publisher.publish(encoded)
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
+    """The images of all conditions."""
+    return Images(tmp_path_factory.mktemp("images"))
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which a loader finds our library."""
+    folder = tmp_path_factory.mktemp("libraries")
+    (folder / "libnvidia-ml.so.1").symlink_to(LIBRARY)
+    return folder
+
+
+@pytest.fixture
+def real(program: Obtain, libraries: Path) -> Smi:
+    """The real nvidia-smi of the driver that the tests' nodes simulate."""
+    return Smi(program("nvidia-smi-550").path, libraries)
+
+
+@pytest.fixture(scope="session")
+def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Our nvidia-smi from the same sources, under the address and undefined behaviour sanitizers."""
+    folder = tmp_path_factory.mktemp("sanitized")
+    header.write(folder)
+    sources = [*(ROOT / "native" / "smi").glob("*.c"), *(ROOT / "native" / "nvml").glob("*.c")]
+    sources += folder.glob("nvml/*.c")
+    cc = shlex.split(os.environ.get("CC") or "cc")
+    include = [f"-I{path}" for path in (ROOT / "native" / "nvml", ROOT / "native", folder)]
+
+    def compile_one(source: Path) -> Path:
+        output = folder / f"{source.parent.name}-{source.stem}.o"
+        subprocess.run([*cc, "-std=c11", *SANITIZERS, *include, "-c", source, "-o", output], check=True)
+        return output
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compile_one, sources))
+    program = folder / "nvidia-smi"
+    subprocess.run([*cc, *SANITIZERS, *objects, "-o", program], check=True)
+    return program
+
+
+@pytest.fixture(params=["built", "sanitized"])
+def ours(request: pytest.FixtureRequest) -> Smi:
+    """Our nvidia-smi: as it is shipped, and under the sanitizers."""
+    if request.param == "sanitized":
+        return Smi(request.getfixturevalue("sanitized"))
+    assert OURS.exists(), "native/build.py makes it: make native"
+    return Smi(OURS)

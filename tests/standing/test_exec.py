@@ -1,0 +1,145 @@
+"""A command in a standing node: as in `run`, it is the caller's job, and sees the node and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.running import SIMNODE, Runner, until
+from tests.sandbox.terminal import CTRL_C, CTRL_Z, Terminal
+from tests.standing.standing import succeed
+
+
+@pytest.fixture
+def node(nodes: Runner) -> Runner:
+    """A node of one GPU stands."""
+    succeed(nodes, "up", "--gpus", "1")
+    return nodes
+
+
+def test_exit_code_is_a_shells(node: Runner) -> None:
+    """Its own, or what a shell says of one that could not run or was killed."""
+    cases = (
+        (["true"], 0),
+        (["sh", "-c", "exit 3"], 3),
+        (["sh", "-c", "kill -TERM $$"], 143),
+        (["no-such-command"], 127),
+        (["/etc/passwd"], 126),
+    )
+    assert [node.run("exec", "--", *command).returncode for command, _ in cases] == [code for _, code in cases]
+
+
+def test_command_keeps_caller_and_directory(node: Runner) -> None:
+    """uid, gid, working directory and environment are the caller's, standard input and output too."""
+    done = node.run(
+        "exec", "--", "sh", "-c", "id -u; id -g; pwd; echo $SIMNODE_MARK; ls /proc/self/fd", cwd=node.scratch
+    )
+    uid, gid, directory, mark, *descriptors = done.stdout.split()
+    assert (uid, gid, directory, mark) == (str(node.uid), str(node.uid), str(node.scratch), node.mark)
+    assert descriptors == ["0", "1", "2", "3"]
+
+
+def test_ordinary_command_has_no_capability(node: Runner) -> None:
+    """None at all, unless the caller was root."""
+    done = node.run("exec", "--", "grep", "-E", "Cap(Inh|Prm|Eff|Amb)|SigBlk|SigIgn", "/proc/self/status")
+    fields = dict(line.split(":\t") for line in done.stdout.splitlines())
+    assert {fields["SigBlk"], fields["SigIgn"], fields["CapAmb"]} == {"0" * 16}
+    assert (fields["CapEff"] == "0" * 16) == (node.uid != 0)
+
+
+def test_root_option_shows_root(node: Runner) -> None:
+    """--root maps the caller to 0, and the files of the caller with it."""
+    assert succeed(node, "exec", "--root", "--", "sh", "-c", "id -u; stat -c %u .").split() == ["0", "0"]
+
+
+def test_only_the_node_is_visible(node: Runner) -> None:
+    """Processes of the machine do not show, init is pid 1."""
+    words = ("exec", "--", "sh", "-c", f"tr '\\0' ' ' </proc/1/cmdline; test ! -e /proc/{os.getpid()}")
+    assert "_native/init" in succeed(node, *words)
+
+
+def test_what_a_command_leaves_behind_lives_on(node: Runner) -> None:
+    """It belongs to the node, and the next command sees it."""
+    succeed(node, "exec", "--", "sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 &")
+    assert "sleep 1000" in until(lambda: succeed(node, "exec", "--", "ps", "-eo", "args"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signal_reaches_the_command(node: Runner, number: signal.Signals) -> None:
+    """Whoever ends `exec` politely ends the command so."""
+    run = node.start("exec", "--", "sh", "-c", "echo running; exec sleep 1000")
+    assert run.stdout is not None
+    assert run.stdout.readline() == "running\n"
+    run.send_signal(number)
+    assert run.wait() == 128 + number
+
+
+def test_commands_at_once(node: Runner) -> None:
+    """They do not get into each other's way."""
+    runs = [node.start("exec", "--", "sh", "-c", f"nvidia-smi -L >/dev/null; exit {n}") for n in range(4)]
+    assert [run.wait() for run in runs] == [0, 1, 2, 3]
+
+
+class TestTerminal:
+    """Job control, as in `run`."""
+
+    EXEC = " ".join(SIMNODE) + " exec -- "
+
+    @pytest.fixture
+    def terminal(self, node: Runner) -> Iterator[Terminal]:
+        """A terminal whose shell is ready."""
+        with Terminal(node.uid, node.environ(), node.scratch) as terminal:
+            terminal.expect("outer> $")
+            yield terminal
+
+    def test_suspend_resume_interrupt(self, terminal: Terminal) -> None:
+        """^Z stops the job, fg brings it back with the terminal, ^C ends it."""
+        terminal.write(self.EXEC + "sh -c 'echo here we are; read word; echo got $word; exec sleep 1000'\n")
+        terminal.expect("\nhere we are")
+        terminal.write(CTRL_Z)
+        terminal.expect("Stopped")
+        terminal.expect("outer> $")
+        terminal.write("fg\n")
+        terminal.expect("read word")
+        terminal.write("something\n")
+        terminal.expect("\ngot something")
+        terminal.write(CTRL_C)
+        terminal.expect("outer> $")
+        terminal.write("echo code=$?\n")
+        terminal.expect("\ncode=130")
+
+    def test_shell_inside_controls_its_jobs(self, terminal: Terminal) -> None:
+        """And after its end the outer shell has the terminal and the code."""
+        terminal.write(self.EXEC + "env PS1='inner> ' bash --norc --noprofile -i\n")
+        assert "job control" not in terminal.expect(r"(?s)bash.*?inner> $")
+        terminal.write("tty\n")
+        terminal.expect("\n/dev/pts/")
+        terminal.expect("inner> $")
+        terminal.write("sh -c 'trap \"echo and back\" CONT; echo here we are; while :; do read word; done'\n")
+        terminal.expect("\nhere we are")
+        terminal.write(CTRL_Z)
+        terminal.expect("Stopped")
+        terminal.expect("inner> $")
+        terminal.write("fg\n")
+        terminal.expect("\nand back")
+        terminal.write(CTRL_C)
+        terminal.expect("inner> $")
+        terminal.write("exit 7\n")
+        terminal.expect("outer> $")
+        terminal.write("echo code=$?\n")
+        terminal.expect("\ncode=7")
+        terminal.write("sh -c 'echo outside again; exec cat'\n")
+        terminal.expect("\noutside again\r\n")
+        terminal.write("word\n")
+        terminal.expect("word\r\nword\r\n")
+        terminal.write(CTRL_C)
+        terminal.expect("outer> $")
+
+
+def test_directory_is_seen_through_the_node(node: Runner) -> None:
+    """Who stands in /usr/bin has the command stand in the node's."""
+    assert node.run("exec", "--", "ls", "./nvidia-smi", cwd=Path("/usr/bin")).returncode == 0
