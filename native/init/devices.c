@@ -15,6 +15,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#ifndef STATX_ATTR_MOUNT_ROOT
+#define STATX_ATTR_MOUNT_ROOT 0x2000 /* linux/stat.h since 5.8 */
+#endif
+
 static void carry_all(const char *source, const char *target, bool own);
 
 static void carry_link(const char *source, const char *target) {

@@ -21,8 +21,8 @@ static bool is_below(const char *path, const char *directory) {
 static void unescape(char *text) {
     char *to = text;
     for (const char *from = text; *from != '\0';) {
-        int code;
-        if (from[0] == '\\' && sscanf(from + 1, "%3o", (unsigned *)&code) == 1) {
+        unsigned code;
+        if (from[0] == '\\' && sscanf(from + 1, "%3o", &code) == 1) {
             *to++ = (char)code;
             from += 4;
         } else {

@@ -111,8 +111,8 @@ def test_a_configmap_swap_is_followed(host: HostRoot) -> None:
         (volume / "..tmp").rename(volume / "..data")
 
     def shown(gpus: int) -> bool:
-        standing = host.metric("simnode_generation") == host.metric("simnode_accepted_generation")
-        return standing and host.metric("simnode_gpus") == gpus
+        accepted = host.metric("simnode_gpus") == gpus
+        return accepted and host.metric("simnode_generation") == host.metric("simnode_accepted_generation")
 
     put(0, 8)
     (volume / "config.yaml").symlink_to("..data/config.yaml")

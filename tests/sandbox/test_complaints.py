@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,20 @@ def test_line_that_cannot_be_written_changes_nothing(runner: Runner, words: str,
     """A full or a closed standard error: the same exit code, and nothing on standard output instead."""
     done = _shell(runner, f"{WORDS} {words} 2>{device}")
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_no_exception_of_the_command_vanishes(runner: Runner) -> None:
+    """Whatever keeps it from being executed is said in one line, also what nobody has foreseen."""
+    script = """
+import os
+from simnode.sandbox.command import Command
+pid = Command(("true", "\\0"), {}, "/").fork()
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], env=runner.environ(), capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("1\n", "simnode: the command cannot be run: embedded null byte\n")
 
 
 def test_full_standard_error_where_namespaces_are_refused(refused: Runner) -> None:
