@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from simnode.profile import Options, compile_state, load_text
-from simnode.sources.file import Times
+from simnode.profile.changes import inject
+from simnode.sources.file import FileSource, Times
+from simnode.sources.watching import Watching
 from tests.sources.configmap import ConfigMap
-from tests.sources.watched import QUICK, profile, run, source_of, streaming
+from tests.sources.watched import QUICK, Stream, profile, run, source_of, streaming
 
 TOPOLOGY = """\
 version: 1
@@ -200,6 +204,40 @@ def test_a_hand_edited_override_is_seen_and_a_wrong_one_is_an_error(tmp_path: Pa
             overrides.unlink()
             state = await stream.state()
             assert dict(state.runtime.devices[1].values)["thermal.temperature_gpu_c"] == 30
+
+    run(test)
+
+
+def test_changes_one_after_another_put_the_look_off_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each stirs the directory, and a look costs more than a change; an edit by hand is still seen meanwhile."""
+    looks: list[float] = []
+    real = FileSource._look
+
+    def look(source: FileSource, watching: Watching) -> None:
+        looks.append(time.monotonic())
+        real(source, watching)
+
+    async def follow(stream: Stream) -> None:
+        async for _ in stream.updates:
+            pass
+
+    async def test() -> None:
+        path = written(tmp_path / "p.yaml", profile(2))
+        source = source_of(tmp_path, path, times=Times(settle=0.1, poll=600.0, put_off=0.8))
+        async with streaming(source) as stream:
+            await stream.state()
+            following = asyncio.create_task(follow(stream))
+            monkeypatch.setattr(FileSource, "_look", look)
+            begun = time.monotonic()
+            for number in range(60):
+                await source.change(lambda _, __, old, number=number: inject(old, 1, "lost", None, number))  # type: ignore[misc]
+                await asyncio.sleep(0.02)
+            following.cancel()
+            await asyncio.wait({following})
+        assert len(looks) in (1, 2)
+        assert looks[0] - begun > 0.7
 
     run(test)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -58,12 +59,14 @@ class Times:
     """Seconds: from the first sign of a change to the look, between looks, and between looks without inotify.
 
     `warm_up`: from a State that was given to compiling its document, so that the first change need not wait for it.
+    `put_off`: how long changes through `change`, which stir the directory, too, may put off a look they need not.
     """
 
     settle: float = 0.1
     poll: float = 60.0
     blind_poll: float = 5.0
     warm_up: float = 1.0
+    put_off: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ class FileSource:
         self._news = asyncio.Event()
         self._updates: deque[Update] = deque()
         self._closed = False
+        self._changed_at = -math.inf
         self._seen: _Contents | str | None = None
         self._error = ""
         self._compiler: Compiler | None = None
@@ -116,14 +120,16 @@ class FileSource:
         loop = asyncio.get_running_loop()
         paths = (self._inputs.config, self._inputs.topology, self._inputs.mig_profiles, self._inputs.overrides)
         watching = Watching((path for path in paths if isinstance(path, Path)), self._log)
-        look_at = loop.time()
+        look_at = stirred_at = loop.time()
         settled_at: float | None = None
         try:
             while not self._closed:
                 if settled_at is not None and loop.time() >= settled_at:
-                    settled_at = None
-                    if watching.changed():
-                        look_at = loop.time()
+                    settled_at = min(self._changed_at + self._times.settle, stirred_at + self._times.put_off)
+                    if settled_at <= loop.time():
+                        settled_at = None
+                        if watching.changed():
+                            look_at = loop.time()
                 if loop.time() >= look_at:
                     async with self._busy:
                         await in_thread(partial(self._look, watching))
@@ -135,7 +141,8 @@ class FileSource:
                 if settled_at is not None:
                     await self._wait(min(look_at, settled_at))
                 elif await self._wait(look_at, watching.descriptor):
-                    settled_at = loop.time() + self._times.settle
+                    stirred_at = loop.time()
+                    settled_at = stirred_at + self._times.settle
         finally:
             watching.close()
 
@@ -152,6 +159,7 @@ class FileSource:
         """
         async with self._busy:
             state = await in_thread(partial(self._change, edit))
+            self._changed_at = asyncio.get_running_loop().time()
             self._updates.append(Update(at=self._now(), state=state))
             if self._error:
                 self._updates.append(Update(at=self._now(), error=self._error))
