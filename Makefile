@@ -37,6 +37,7 @@ clean:
 
 $(VENV)/.run: pyproject.toml hatch_build.py
 	@sh tools/preflight.sh "$(PYTHON)"
+	@echo "setting up $(VENV) and building the native half: some seconds, once"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable .
 	@touch $@

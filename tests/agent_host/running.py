@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from simnode.control_client import connect
+from tests.users import as_user
 
 SIMNODE = (sys.executable, "-P", "-m", "simnode")
 BOARD = Path(__file__).parents[2] / "src/simnode/profile/boards/h100.yaml"
@@ -92,9 +93,7 @@ class HostRoot:
         """`simnode WORDS`, with pipes; killed at the end of the test if need be."""
         process = subprocess.Popen(
             [*SIMNODE, *map(str, words)],
-            user=self.uid,
-            group=self.uid,
-            extra_groups=[] if os.geteuid() == 0 else None,
+            **as_user(self.uid),
             cwd="/",
             env=self.environ() | dict(env or {}),
             stdin=subprocess.DEVNULL,

@@ -13,6 +13,7 @@ import pytest
 from simnode.sources.file import OVERRIDES
 from tests.agent_host.conftest import Make
 from tests.agent_host.running import HostRoot, snapshot, staged, without_what_outlives
+from tests.users import as_user
 
 ROOT = Path(__file__).parents[2]
 ROUNDS, KILLS = 5, 20
@@ -26,9 +27,7 @@ def test_after_many_kills_the_host_is_what_is_wanted_and_then_as_before(host: Ho
             [sys.executable, "-P", "-m", "tests.agent_host.killing", host.root, host.config, str(turn), str(KILLS)],
             cwd=ROOT,
             env=host.environ() | {"PYTHONPATH": str(ROOT)},
-            user=host.uid,
-            group=host.uid,
-            extra_groups=[] if os.geteuid() == 0 else None,
+            **as_user(host.uid),
             check=True,
             timeout=120,
         )

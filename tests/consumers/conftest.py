@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.sandbox.refusing import refuse_namespaces
+from tests.users import as_user
 
 SIMNODE = Path(sys.executable).parent / "simnode"
 
@@ -27,12 +27,9 @@ class Node:
         self, *command: str | Path, options: tuple[str, ...] = ("--board", "h100")
     ) -> subprocess.CompletedProcess[str]:
         """`simnode run OPTIONS -- COMMAND`, from / with a bare environment; 30 s at most."""
-        privileged = os.geteuid() == 0
         return subprocess.run(
             [SIMNODE, "run", *options, "--", *command],
-            user=self.uid if privileged else None,
-            group=self.uid if privileged else None,
-            extra_groups=[] if privileged else None,
+            **as_user(self.uid),
             cwd="/",
             env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from tests.users import as_user
+
 SIMNODE = (sys.executable, "-P", "-m", "simnode")
 REFUSING = (sys.executable, str(Path(__file__).with_name("refusing.py")))
 PATIENCE_S = 20.0
@@ -40,9 +42,7 @@ class Runner:
         """`simnode WORDS`, with pipes; killed at the end of the test if need be; `under` executes it."""
         process = subprocess.Popen(
             [*under, *(REFUSING if self.refused else ()), *SIMNODE, *map(str, words)],
-            user=self.uid,
-            group=self.uid,
-            extra_groups=[] if os.geteuid() == 0 else None,
+            **as_user(self.uid),
             cwd=cwd or self.scratch,
             env=self.environ(),
             stdin=subprocess.DEVNULL,

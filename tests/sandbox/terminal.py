@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from tests.users import as_user
+
 PATIENCE_S = 20.0
 CTRL_C, CTRL_Z = "\x03", "\x1a"
 
@@ -29,9 +31,7 @@ class Terminal:
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            user=uid,
-            group=uid,
-            extra_groups=[] if os.geteuid() == 0 else None,
+            **as_user(uid),
             env={**environ, "PS1": "outer> ", "TERM": "dumb", "LC_ALL": "C"},
             cwd=directory,
         )

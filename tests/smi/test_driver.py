@@ -17,6 +17,7 @@ import pytest
 from simnode.nvml.cells import HEADER, IMAGE
 from tests.smi.conditions import CONDITIONS
 from tests.smi.conftest import OURS, Images, Smi, publish
+from tests.users import as_user
 
 CLONE_NEWUSER = 0x10000000
 VIEWS = [(), ("-L",), ("--version",)]
@@ -120,9 +121,7 @@ def test_it_runs_where_there_is_nothing_else(
     done = subprocess.run(
         ["/nvidia-smi", *arguments],
         env={},
-        user=uid,
-        group=uid,
-        extra_groups=[],
+        **as_user(uid),
         preexec_fn=lambda: _enter(root),
         capture_output=True,
         text=True,

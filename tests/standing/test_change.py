@@ -9,6 +9,7 @@ from pathlib import Path
 from simnode.profile import load_board
 from tests.sandbox.running import Runner, until
 from tests.standing.standing import listed, refuse, succeed
+from tests.users import as_user
 
 LOOK = """
 nvidia-smi -L; nvidia-smi | sed 1d
@@ -42,9 +43,7 @@ def _seen(runner: Runner) -> str:
 def _polling(runner: Runner) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "simnode", "exec", "--", sys.executable, "-P", "-c", POLL],
-        user=runner.uid,
-        group=runner.uid,
-        extra_groups=[],
+        **as_user(runner.uid),
         env=runner.environ(),
         cwd=runner.scratch,
         stdin=subprocess.PIPE,

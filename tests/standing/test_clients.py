@@ -15,6 +15,7 @@ import pytest
 from simnode.cli.control import VERBS, talk
 from tests.sandbox.running import SIMNODE, Runner
 from tests.standing.standing import listed, refuse, succeed
+from tests.users import as_user
 
 SIMNODE_WORDS = shlex.join(SIMNODE)
 
@@ -146,9 +147,7 @@ def test_imports_next_to_nothing(node: Runner) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-S", "-P", "-c", script],
-        user=node.uid,
-        group=node.uid,
-        extra_groups=[],
+        **as_user(node.uid),
         env=node.environ(),
         capture_output=True,
         text=True,

@@ -13,6 +13,7 @@ import pytest
 from simnode.sandbox.standing import BadName, check_name
 from tests.sandbox.running import SIMNODE, Runner, until
 from tests.standing.standing import INIT, listed, refuse, succeed
+from tests.users import as_user
 
 
 def test_node_stands_when_up_returns(nodes: Runner) -> None:
@@ -94,9 +95,7 @@ def test_node_that_cannot_be_staged(nodes: Runner) -> None:
     """The first wave hits a limit on the size of files: one line, exit 1, nothing left, and the name is free."""
     done = subprocess.run(
         ["sh", "-c", f"ulimit -f 300; {shlex.join(SIMNODE)} up"],
-        user=nodes.uid,
-        group=nodes.uid,
-        extra_groups=[],
+        **as_user(nodes.uid),
         env=nodes.environ(),
         cwd="/",
         capture_output=True,
