@@ -53,6 +53,11 @@ def test_what_is_set_is_got_and_reset(node: Node) -> None:
 def test_the_node_itself_is_set_without_a_gpu(node: Node) -> None:
     said(node, "set", "system.num_devices=2")
     assert len(json.loads(said(node, "status", "--json"))["gpus"]) == 2
+    assert said(node, "get", "system.num_devices") == "2\n"
+    assert json.loads(said(node, "get", "--json", "system.num_devices")) == {"node": {"system.num_devices": 2}}
+    assert said(node, "get", "system.num_devices", "utilization.gpu") == (
+        "node:system.num_devices=2\n0:utilization.gpu=0\n1:utilization.gpu=0\n"
+    )
 
 
 def test_status_is_for_people_and_for_programs(node: Node) -> None:
@@ -62,6 +67,13 @@ def test_status_is_for_people_and_for_programs(node: Node) -> None:
     assert lines[1:4] == ["live: yes", "ready: yes", "staged: yes"]
     assert lines[5].endswith("; fallen_off_bus, XID 79")
     assert json.loads(said(node, "status", "--json"))["gpus"][1]["fault"]["xid"] == 79
+
+
+def test_a_failure_that_waits_is_shown_as_one(node: Node) -> None:
+    said(node, "set", "--gpu", "1", "failure={mode: lost, after_calls: 5}")
+    line = "lost; waiting: after_calls/probability have no effect yet\n"
+    assert said(node, "fault", "list").endswith(f": {line}")
+    assert f"; {line}" in said(node, "status")
 
 
 def test_faults_come_and_go(node: Node) -> None:
@@ -81,6 +93,9 @@ def test_faults_come_and_go(node: Node) -> None:
         (["set", "--gpu", "3", "thermal.temperature_gpu_c=hot"], 'must be an integer from 0 to 250, not "hot"'),
         (["set", "--gpu", "9", "utilization.gpu=1"], 'the node has no GPU "9"'),
         (["set", "--gpu", "3"], "required: KEY=VALUE"),
+        (["set", "utilization.gpu=5"], "add --gpu N or --gpu all"),
+        (["get", "--gpu", "3", "nonsense"], "nonsense: is no known key"),
+        (["reset", "--gpu", "3", "thermal.temperatur_gpu_c"], 'did you mean "temperature_gpu_c"?'),
         (["fault", "inject", "lost"], "required: --gpu"),
         (["fault", "inject", "--gpu", "1", "melted"], "invalid choice: 'melted'"),
         (["fault", "inject", "--gpu", "1"], "a fault is a mode"),

@@ -119,6 +119,44 @@ def test_a_set_that_changes_nothing_keeps_the_generation(node: Node) -> None:
         pytest.param(
             "fault-inject", {"gpu": 3, "mode": "melted"}, "no request: Invalid enum value 'melted'", id="mode"
         ),
+        pytest.param(
+            "get",
+            {"gpu": 3, "keys": ["thermal.temperatur_gpu_c"]},
+            'get: thermal.temperatur_gpu_c: is no known key; did you mean "temperature_gpu_c"?',
+            id="get of an unknown key",
+        ),
+        pytest.param("get", {"keys": ["nonsense"]}, "get: nonsense: is no known key", id="get of nonsense"),
+        pytest.param(
+            "get",
+            {"keys": ["system.num_device"]},
+            'get: system.num_device: is no known key; did you mean "num_devices"?',
+            id="get of an unknown key of a section",
+        ),
+        pytest.param(
+            "get",
+            {"gpu": 3, "keys": ["system.num_devices"]},
+            "get: system.num_devices: is the node's own value: leave out --gpu",
+            id="get of the node's value from a GPU",
+        ),
+        pytest.param(
+            "get",
+            {"keys": [f"{TEMPERATURE}.deeper"]},
+            f"get: {TEMPERATURE}.deeper: is no known key: there is nothing below a value",
+            id="get below a value",
+        ),
+        pytest.param("reset", {"gpu": 3, "keys": ["nonsense"]}, "reset: nonsense: is no known key", id="reset"),
+        pytest.param(
+            "set",
+            {"assignments": ["utilization.gpu=5"]},
+            "set: utilization: is a GPU's value: add --gpu N or --gpu all",
+            id="a GPU's value without a GPU",
+        ),
+        pytest.param(
+            "set",
+            {"gpu": "all", "assignments": ["system.num_devices=5"]},
+            "set: system: is the node's own value: leave out --gpu",
+            id="the node's value with a GPU",
+        ),
         pytest.param("set", {"assignments": ["system.colour=1"]}, "set: system.colour: is no known key", id="section"),
     ],
 )
@@ -215,6 +253,29 @@ def test_get_without_keys_has_everything(node: Node) -> None:
     assert node.get(0, "pci.bus_id") == "0000:53:00.0"
 
 
+def test_values_of_the_nodes_own_sections_are_read_back(node: Node) -> None:
+    node.set(None, "system.num_devices=4", "system.driver_version=550.163.01", "nvlink.links_per_gpu=12")
+    keys = ["system.num_devices", "system.driver_version", "system.cuda_version", "nvlink.links_per_gpu", "mig"]
+    answer = node.call("get", keys=keys)
+    cuda = node.call("status")["cuda_version"]
+    assert answer["devices"] == {}
+    assert answer["node"] == dict(zip(keys, [4, "550.163.01", cuda, 12, None], strict=True))
+    node.call("reset", keys=["system.num_devices"])
+    mixed = node.call("get", keys=["system.num_devices", "mig.mode_current"])
+    assert mixed["node"] == {"system.num_devices": 8}
+    assert [list(values) for values in mixed["devices"].values()] == [["mig.mode_current"]] * 8
+
+
+def test_a_failure_that_waits_is_listed_as_one(node: Node) -> None:
+    waiting = "after_calls/probability have no effect yet"
+    node.set(1, "failure={mode: lost, after_calls: 5}")
+    node.set(2, "failure={mode: lost, probability: 0.5}")
+    node.set(3, "failure={mode: lost, after_calls: 0}")
+    assert [fault["waiting"] for fault in node.call("fault-list")["faults"]] == [waiting, waiting, None]
+    assert node.call("status")["gpus"][1]["fault"]["waiting"] == waiting
+    assert lost(node)[:4] == [0, 0, 0, 15]
+
+
 def test_overrides_survive_the_agent(tmp_path: Path) -> None:
     with running(tmp_path / "node") as first:
         generation = first.set(3, f"{TEMPERATURE}=91")["generation"]
@@ -233,6 +294,38 @@ def test_a_hand_edit_is_kept_by_the_next_set(tmp_path: Path) -> None:
         code, faults = refusal(node, "set", gpu=3, assignments=[f"{TEMPERATURE}=92"])
         assert code == REFUSED
         assert "overrides.yaml:1: all.utilization.gpu: must be an integer" in faults[0]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param("all: {utilization: {gpu: much}}\n", id="value"),
+        pytest.param("all: {\n", id="syntax"),
+        pytest.param("all: {memory: {used_bytes: 999999999999999}}\n", id="contradiction"),
+    ],
+)
+def test_a_bare_reset_mends_a_broken_file(tmp_path: Path, broken: str) -> None:
+    with running(tmp_path / "node") as node:
+        node.set(3, f"{TEMPERATURE}=91")
+        stored = node.root / "state/overrides.yaml"
+        stored.write_text(broken)
+        assert refusal(node, "reset", gpu=3)[0] == REFUSED
+        assert refusal(node, "reset", keys=[TEMPERATURE])[0] == REFUSED
+        assert stored.read_text() == broken
+        node.call("reset")
+        assert stored.read_text() == "version: 1\n"
+        assert node.get(3, TEMPERATURE) < 91
+        assert not node.call("status")["overridden"]
+        node.set(3, f"{TEMPERATURE}=92")
+        assert node.get(3, TEMPERATURE) == 92
+
+
+def test_an_unknown_key_of_a_hand_edit_can_be_reset(tmp_path: Path) -> None:
+    with running(tmp_path / "node") as node:
+        stored = node.root / "state/overrides.yaml"
+        stored.write_text("version: 1\nall: {colour: red}\n")
+        node.call("reset", keys=["colour"])
+        assert stored.read_text() == "version: 1\n"
 
 
 def test_a_store_that_cannot_be_written_is_a_failure_and_changes_nothing(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ is named by its index, its UUID or "all"; `set` and `reset` without one mean the
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal, Protocol
 
@@ -17,11 +19,12 @@ from simnode.agent.failures import Failures
 from simnode.contracts import Probe
 from simnode.control_client import FAILED, REFUSED
 from simnode.profile import Compiler, Overrides, ProfileError
-from simnode.profile.changes import FAILURE, Target, assign, clear, inject, reset
+from simnode.profile.changes import FAILURE, Target, assign, clear, inject, laid, reset
 from simnode.profile.document import Node, find, plain
-from simnode.profile.overrides import assignments
-from simnode.profile.schema import DEVICE_DEFAULTS, NODE_SECTIONS, U32
-from simnode.profile.shapes import number, text
+from simnode.profile.faults import Fault, UnknownKey
+from simnode.profile.overrides import assignments, merge
+from simnode.profile.schema import DERIVED, DEVICE, DEVICE_DEFAULTS, NODE_SECTIONS, U32
+from simnode.profile.shapes import Table, number, text, unknown_part
 from simnode.sources.file import FileSource
 from simnode.state import DeviceRuntime, DeviceSpec, State
 
@@ -31,6 +34,7 @@ Mode = Literal["lost", "fallen_off_bus", "ecc_uncorrectable"]
 # What the driver reports beside the fault itself (NVIDIA's XID catalogue): fallen off the bus, double-bit ECC error.
 _XIDS: dict[str | None, int] = {"fallen_off_bus": 79, "ecc_uncorrectable": 48}
 _PATIENCE = 45.0
+_WAITING = "after_calls/probability have no effect yet"
 
 Answer = dict[str, object]
 
@@ -47,9 +51,9 @@ class Set(_Order, frozen=True, tag="set"):
 
 
 class Get(_Order, frozen=True, tag="get"):
-    """The values of keys, or all that a GPU has."""
+    """The values of keys, or all that a GPU has; without a GPU, keys of the node's own sections are theirs."""
 
-    gpu: GPU = "all"
+    gpu: GPU | None = None
     keys: tuple[str, ...] = ()
 
 
@@ -145,6 +149,10 @@ class Orders:
         return await self._change(order)
 
     async def _change(self, order: Set | Reset | Inject | Clear) -> Answer:
+        if isinstance(order, Reset) and order.gpu is None and not order.keys:
+            state = await self._source.start_over()
+            await self._published(state.generation)
+            return {"generation": state.generation}
         patch = _patch(order) if isinstance(order, Set) else None
 
         def edit(compiler: Compiler, state: State, old: Overrides) -> Overrides:
@@ -152,7 +160,10 @@ class Orders:
                 assert patch is not None
                 return assign(old, "node" if order.gpu is None else _target(state, order.gpu), patch)
             if isinstance(order, Reset):
-                return reset(old, None if order.gpu is None else _target(state, order.gpu), order.keys)
+                aim = None if order.gpu is None else _target(state, order.gpu)
+                unlaid = [key for key in order.keys if not laid(old, key)]
+                _refuse_unknown("reset", unlaid, order.gpu, DEVICE_DEFAULTS)
+                return reset(old, aim, order.keys)
             target = _target(state, order.gpu)
             if isinstance(order, Inject):
                 xid = _XIDS.get(order.mode) if order.xid is None else order.xid or None
@@ -200,7 +211,34 @@ class Orders:
 def _patch(order: Set) -> Node:
     if not order.assignments:
         raise OrderError(("nothing to set: give KEY=VALUE, such as thermal.temperature_gpu_c=91",), REFUSED)
-    return assignments(order.assignments, "set", NODE_SECTIONS if order.gpu is None else DEVICE_DEFAULTS)
+    try:
+        return assignments(order.assignments, "set", NODE_SECTIONS if order.gpu is None else DEVICE_DEFAULTS)
+    except ProfileError as error:
+        raise ProfileError(tuple(_advised(fault, order.gpu) for fault in error.faults)) from None
+
+
+def _advised(fault: Fault, gpu: GPU | None) -> Fault:
+    """`fault`; of a key that belongs elsewhere, it says where."""
+    if not isinstance(fault, UnknownKey):
+        return fault
+    if gpu is None and not unknown_part(fault.key, DEVICE_DEFAULTS):
+        return replace(fault, message="is a GPU's value: add --gpu N or --gpu all")
+    if gpu is not None and not unknown_part(fault.key, NODE_SECTIONS):
+        return replace(fault, message="is the node's own value: leave out --gpu")
+    return fault
+
+
+def _refuse_unknown(verb: str, keys: Iterable[str], gpu: GPU | None, shape: Table) -> None:
+    """Raises ProfileError for keys that neither a GPU's `shape` has nor, where no GPU is named, the node."""
+    faults: list[Fault] = []
+    for key in keys:
+        wrong = unknown_part(key, shape)
+        if wrong and gpu is None and key.partition(".")[0] in NODE_SECTIONS.keys:
+            wrong = unknown_part(key, NODE_SECTIONS)
+        if wrong:
+            faults.append(_advised(UnknownKey(verb, key, None, wrong), "all" if gpu is None else gpu))
+    if faults:
+        raise ProfileError(tuple(faults))
 
 
 def _target(state: State, gpu: GPU) -> Target:
@@ -224,12 +262,37 @@ def _indices(state: State, gpu: GPU) -> tuple[int, ...]:
 
 
 def _values(order: Get, compiler: Compiler, overrides: Overrides, state: State) -> Answer:
+    indices = _indices(state, "all" if order.gpu is None else order.gpu)
+    trees = {index: compiler.effective(index, overrides) for index in indices}
+    held = {key for key in order.keys for tree in trees.values() if find(tree, key) is not None}
+    _refuse_unknown("get", [key for key in order.keys if key not in held and key not in DERIVED], order.gpu, DEVICE)
+    own = [key for key in order.keys if order.gpu is None and not unknown_part(key, NODE_SECTIONS)]
+    keys = [key for key in order.keys if key not in own]
     found = {}
-    for index in _indices(state, order.gpu):
-        keys = compiler.effective(index, overrides)
+    for index, tree in trees.items() if keys or not own else ():
         device, runtime = state.devices[index], state.runtime.devices[index]
-        found[str(index)] = {key: _value(key, keys, device, runtime) for key in order.keys} or plain(keys)
-    return {"devices": found}
+        found[str(index)] = {key: _value(key, tree, device, runtime) for key in keys} or plain(tree)
+    root = merge(compiler.document.root, overrides.node)
+    return {"devices": found, "node": {key: _own_value(key, root, state) for key in own}}
+
+
+def _own_value(key: str, root: Node, state: State) -> object:
+    """A value of the node's own sections: what the node is where an option or the environment may say so, too."""
+    node = find(root, key)
+    said = None if node is None else plain(node)
+    software = state.software
+    major, minor = software.cuda_version.split(".")[:2]
+    actual: dict[str, object] = {
+        "driver_version": software.driver_version,
+        "nvml_version": software.nvml_version,
+        "cuda_version": software.cuda_version,
+        "cuda_version_major": int(major),
+        "cuda_version_minor": int(minor),
+        "num_devices": len(state.devices),
+    }
+    if key == "system":
+        return {**(said if isinstance(said, dict) else {}), **actual}
+    return actual.get(key.removeprefix("system."), said) if key.startswith("system.") else said
 
 
 def _value(key: str, keys: Node, device: DeviceSpec, runtime: DeviceRuntime) -> object:
@@ -252,7 +315,16 @@ def _failing(compiler: Compiler, overrides: Overrides, state: State) -> list[Ans
         failure = find(compiler.effective(device.index, overrides), FAILURE)
         mode, xid = text(find(failure, "mode")), number(find(failure, "xid.code"))
         if failure is not None and mode != "healthy" and (mode or xid is not None):
-            listed.append({"gpu": device.index, "uuid": device.uuid, "mode": mode or None, "xid": xid})
+            waiting = number(find(failure, "after_calls")) or find(failure, "probability") is not None
+            listed.append(
+                {
+                    "gpu": device.index,
+                    "uuid": device.uuid,
+                    "mode": mode or None,
+                    "xid": xid,
+                    "waiting": _WAITING if waiting else None,
+                }
+            )
     return listed
 
 

@@ -161,11 +161,11 @@ def _set(words: Words) -> int:
 
 
 def _get(words: Words) -> int:
-    gpu = "all" if words.gpu is None else words.gpu
-    devices = _ask(words, "get", gpu=gpu, keys=words.keys)["devices"]
+    answer = _ask(words, "get", gpu=words.gpu, keys=words.keys)
+    found = {**({"node": answer["node"]} if answer["node"] else {}), **answer["devices"]}
     if words.json:
-        return print_json(devices)
-    for line in values(devices, bare=bool(words.keys)):
+        return print_json(found)
+    for line in values(found, bare=bool(words.keys)):
         print(line)
     return 0
 

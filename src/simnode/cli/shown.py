@@ -19,14 +19,14 @@ def print_json(value: object) -> int:
     return 0
 
 
-def values(devices: Mapping[str, Any], *, bare: bool) -> Iterator[str]:
-    """Lines GPU:KEY=VALUE; only the value if there is one and `bare` allows it."""
-    lines = [(index, key, value) for index, tree in devices.items() for key, value in _flat(tree, "")]
-    if bare and len(lines) == 1 == len(devices):
+def values(found: Mapping[str, Any], *, bare: bool) -> Iterator[str]:
+    """Lines GPU:KEY=VALUE, or node:KEY=VALUE; only the value if there is one and `bare` allows it."""
+    lines = [(place, key, value) for place, tree in found.items() for key, value in _flat(tree, "")]
+    if bare and len(lines) == 1 == len(found):
         yield _shown(lines[0][2])
         return
-    for index, key, value in lines:
-        yield f"{index}:{key}={_shown(value)}"
+    for place, key, value in lines:
+        yield f"{place}:{key}={_shown(value)}"
 
 
 def whole_status(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -45,9 +45,10 @@ def whole_status(answer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def fault_line(fault: Mapping[str, Any]) -> str:
-    """How a GPU fails."""
+    """How a GPU fails, or would fail."""
     parts = (fault["mode"] or "", f"XID {fault['xid']}" if fault["xid"] is not None else "")
-    return ", ".join(part for part in parts if part)
+    line = ", ".join(part for part in parts if part)
+    return f"{line}; waiting: {fault['waiting']}" if fault["waiting"] else line
 
 
 def table(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
-from simnode.profile.document import Content, Node, find
+from simnode.profile.document import Content, Node, fields, find
 from simnode.profile.overrides import EMPTY, Overrides, merge
 
 Target = int | Literal["all", "node"]
@@ -45,6 +45,13 @@ def reset(overrides: Overrides, target: Target | None, keys: Iterable[str]) -> O
             kept = _without(kept, key.split("."))
         overrides = _with_bucket(overrides, one, kept)
     return overrides
+
+
+def laid(overrides: Overrides, key: str) -> bool:
+    """True if something is laid over the dotted key, null and unknown keys included."""
+    *above, last = key.split(".")
+    contents = (overrides.node, overrides.all, *overrides.devices.values())
+    return any(last in fields(find(content, ".".join(above)) if above else content) for content in contents)
 
 
 def inject(overrides: Overrides, target: Target, mode: str | None, xid: int | None, number: int) -> Overrides:

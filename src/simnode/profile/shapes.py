@@ -80,6 +80,18 @@ def check(node: Node, shape: Shape, key: str, faults: list[Fault]) -> None:
         _check_items(node, shape, key, faults)
 
 
+def unknown_part(key: str, shape: Shape) -> str:
+    """What is wrong with a dotted key that should be one of `shape`; "" if nothing is."""
+    for name in key.split("."):
+        shape = shape.mapping if isinstance(shape, Either) else shape
+        if not isinstance(shape, Table):
+            return "is no known key: there is nothing below a value"
+        if name not in shape.keys:
+            return _unknown(name, shape)
+        shape = shape.keys[name]
+    return ""
+
+
 def word(node: Node | None, choices: tuple[str, ...]) -> str | None:
     """The choice that a node names, in the schema's spelling; None for none, null, N/A or anything else."""
     if node is None:

@@ -62,12 +62,18 @@ class OverrideStore:
         with self._locked():
             old = self.load([])
             new = change(old)
-            if new is old:
-                return old
-            raw = written(_tree(new))
-            replace_file(self.path, raw, 0o644)
-            self._known = (raw, new)
-            return new
+            return old if new is old else self._replace(new)
+
+    def clear(self) -> Overrides:
+        """Replace the file by one without any overrides, however wrong it is; returns them. Raises as `update`."""
+        with self._locked():
+            return self._replace(Overrides())
+
+    def _replace(self, new: Overrides) -> Overrides:
+        raw = written(_tree(new))
+        replace_file(self.path, raw, 0o644)
+        self._known = (raw, new)
+        return new
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

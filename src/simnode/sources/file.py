@@ -157,8 +157,18 @@ class FileSource:
         The stream has it then, too. Raises ProfileError for what is wrong with it, OSError if it cannot be stored, and
         whatever `edit` raises; nothing is changed then.
         """
+        return await self._changed(partial(self._change, edit))
+
+    async def start_over(self) -> State:
+        """Forget all overrides, even those of a file that is wrong, and return the State without any.
+
+        Raises ProfileError if there never was a good profile, OSError if it cannot be stored.
+        """
+        return await self._changed(self._start_over)
+
+    async def _changed(self, made: Callable[[], State]) -> State:
         async with self._busy:
-            state = await in_thread(partial(self._change, edit))
+            state = await in_thread(made)
             self._changed_at = asyncio.get_running_loop().time()
             self._updates.append(Update(at=self._now(), state=state))
             if self._error:
@@ -315,6 +325,19 @@ class FileSource:
         if isinstance(self._seen, _Contents):
             self._seen = replace(self._seen, overrides=self._store.latest)
         return state
+
+    def _start_over(self) -> State:
+        """The profile in force without overrides; with that, what was wrong with the documents may be right again."""
+        state = self._ready().compile()
+        self._overrides = self._store.clear()
+        if isinstance(self._seen, _Contents):
+            self._seen = replace(self._seen, overrides=self._store.latest)
+            try:
+                state = self._compile(self._seen)
+                self._error = ""
+            except ProfileError as error:
+                self._error = "; ".join(str(error).splitlines())
+        return self._accept(state)
 
     def _accept(self, state: State) -> State:
         """`state` with its number: a new one if it differs from the one in force."""
