@@ -218,6 +218,22 @@ def test_turned_off_during_the_delay_it_never_writes(scene: Scene) -> None:
     asyncio.run(main())
 
 
+def test_turned_on_and_off_again_at_once_it_never_serves(scene: Scene) -> None:
+    async def main() -> None:
+        manager = scene.manager()
+        async with running(manager, ON):
+            await until(manager.ready)
+            await manager.reload(OFF, FACTS)
+            await asyncio.sleep(0.1)
+            scene.marker.unlink()
+            await manager.reload(ON, FACTS)
+            await manager.reload(OFF, FACTS)
+            await asyncio.sleep(0.1)
+            assert not scene.marker.exists()
+
+    asyncio.run(main())
+
+
 def test_the_marker_goes_before_its_directory(scene: Scene) -> None:
     """With a foreign file the directory stays, so whether the marker went does not depend on it."""
 

@@ -79,7 +79,8 @@ class FabricManager(TreeSimulator):
         try:
             while True:
                 await self._on.wait()
-                await self._serve()
+                if self._on.is_set():  # it may have been turned off again before this task got its turn
+                    await self._serve()
         finally:
             self._turn(on=False)
             try:
