@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from simnode.nvml.exports import EXPORTS
+
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "bench"
 SIMNODE = Path(sys.executable).parent / "simnode"
@@ -27,6 +29,19 @@ def compiled(name: str) -> Path:
         command = [os.environ.get("CC") or "cc", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
         subprocess.run([*command, "-o", output, source, "-ldl"], check=True)
     return output
+
+
+def instant_library() -> Path:
+    """A directory with a libnvidia-ml.so.1 that answers at once (instant.c); what it does not name, it refuses."""
+    directory = BUILD / "instant"
+    directory.mkdir(parents=True, exist_ok=True)
+    weak = "__attribute__((weak))"
+    refusals = "".join(f"int {name}(void);\n{weak} int {name}(void) {{ return 3; }}\n" for name in EXPORTS)
+    (directory / "refusals.c").write_text(refusals)
+    sources = [ROOT / "bench" / "instant.c", directory / "refusals.c"]
+    command = [os.environ.get("CC") or "cc", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
+    subprocess.run([*command, "-o", directory / "libnvidia-ml.so.1", *sources], check=True)
+    return directory
 
 
 def output(*command: str | Path) -> str:
