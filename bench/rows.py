@@ -136,4 +136,13 @@ def node() -> Iterator[Row]:
     yield Row("agent, idle, resident memory", rss / 1024, "MiB", 45)
 
 
-GROUPS: tuple[Callable[[], Iterator[Row]], ...] = (library, getters, process, real_nvidia_smi, waves, node)
+def changes() -> Iterator[Row]:
+    """Changing a running node; every value is read back through NVML as soon as the change is answered."""
+    words = (sys.executable, "-m", "bench.changes")
+    socket, command, xid, bare = map(float, measure.in_node(*words).split())
+    yield Row("set through the socket, 99th percentile", socket, "ms", 5, "one GPU of 8")
+    yield Row("simnode set, over the bare start, 99th percentile", command, "ms", 50, f"bare Python {bare:.1f} ms")
+    yield Row("XID sent to 4 waiting processes, 99th percentile", xid, "ms", 10, "the request included")
+
+
+GROUPS: tuple[Callable[[], Iterator[Row]], ...] = (library, getters, process, real_nvidia_smi, waves, node, changes)
