@@ -72,13 +72,14 @@ def node(
     mig: MIGState = UNPARTITIONED,
     generation: int = 1,
     bandwidth_mbps: int = 26562,
+    driver: str = "580.105.08",
 ) -> State:
     """A node with one GPU for each runtime."""
     devices = tuple(device(i) for i in range(len(runtimes))) if devices is None else devices
     return State(
         generation=generation,
         node=NodeMeta(),
-        software=SoftwareVersions("580.105.08", "13.580.105.08", "13.0"),
+        software=SoftwareVersions(driver, f"13.{driver}", "13.0"),
         node_shape=NodeShape(len(devices), PCIeTopology(roots, cores_per_numa=64)),
         devices=devices,
         fabric=FabricState(enabled=True, links_per_gpu=18, bandwidth_per_link_mbps=bandwidth_mbps),

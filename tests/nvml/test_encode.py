@@ -26,6 +26,7 @@ from simnode.state import (
     Refusal,
     RootComplex,
     State,
+    SwitchSpec,
     Value,
 )
 from tests.nvml.nodes import ENERGY, device, node, runtime
@@ -215,6 +216,21 @@ def test_a_link_to_a_switch_hides_the_address() -> None:
     names = ("present", "active", "version", "speed_mbps", "remote_type")
     assert tuple(block.link(0, name) for name in names) == (1, 1, 6, 26562, 2)
     assert tuple(block.link(0, f"remote_{name}") for name in ("domain", "bus", "device")) == (NONE, 0xFF, 0xFF)
+
+
+def test_a_link_to_a_switch_on_the_nodes_bus_names_it() -> None:
+    state = node(runtime(links=(LinkSpec(True, "switch", "0000:05:00.0", 0),)))
+    block = Block(msgspec.structs.replace(state, switches=(SwitchSpec("0000:05:00.0", 0x22A310DE, 0x179610DE),)))
+
+    names = ("remote_type", "remote_domain", "remote_bus", "remote_device", "remote_device_id")
+    assert tuple(block.link(0, name) for name in names) == (2, 0, 0x05, 0, 0x22A310DE)
+
+
+def test_another_switch_at_the_end_of_a_link_is_another_record() -> None:
+    before, memory = node(runtime(links=(LinkSpec(True, "switch", "0000:05:00.0", 0),))), Memory()
+    after = msgspec.structs.replace(before, switches=(SwitchSpec("0000:05:00.0", 0x22A310DE, 0x179610DE),))
+    encode(before, memory=memory)
+    assert encode(after, memory=memory) == encode(after)
 
 
 @pytest.mark.parametrize("by", ["index", "bus id"])

@@ -123,6 +123,35 @@ def test_an_injected_fault_is_in_force_whatever_the_profile_waits_for() -> None:
 
 
 @pytest.mark.parametrize(
+    "base", ["{mode: fallen_off_bus, xid: {code: 79}, injection: 4}", "{mode: lost, after_calls: 3}"]
+)
+@pytest.mark.parametrize("injected", [None, 1, "all"])
+def test_a_mode_that_is_set_replaces_the_whole_failure(base: str, injected: Target | None) -> None:
+    text = SMALL.replace("architecture: ampere", f"failure: {base}\n  architecture: ampere")
+    compiler = Compiler(load_text(text.encode(), "p.yaml"), Options(), {})
+    before = Overrides() if injected is None else inject(Overrides(), injected, "ecc_uncorrectable", 48, 5)
+    device = compiler.compile(assign(before, 1, patched("failure.mode=lost"))).runtime.devices[1]
+    assert (device.lost, device.events) == (15, ())
+    device = compiler.compile(assign(before, 1, patched("failure.xid.code=31", "failure.mode=lost"))).runtime.devices[1]
+    assert (device.lost, [event.data for event in device.events]) == (15, [31])
+
+
+def test_the_mode_of_an_option_replaces_the_whole_failure_of_the_profile() -> None:
+    text = SMALL.replace(
+        "architecture: ampere", "failure: {mode: lost, after_calls: 3, xid: {code: 79}}\n  architecture: ampere"
+    )
+    state = Compiler(load_text(text.encode(), "p.yaml"), Options(overrides=("failure.mode=lost",)), {}).compile()
+    assert [(device.lost, device.events) for device in state.runtime.devices] == [(15, ())] * 2
+
+
+def test_what_is_set_beside_a_mode_keeps_it() -> None:
+    compiler = Compiler(load_text(SMALL.encode(), "p.yaml"), Options(), {})
+    failing = inject(Overrides(), 1, "fallen_off_bus", 79, 5)
+    device = compiler.compile(assign(failing, 1, patched("failure.xid.code=31"))).runtime.devices[1]
+    assert (device.lost, [event.data for event in device.events]) == (15, [31])
+
+
+@pytest.mark.parametrize(
     ("block", "xids"),
     [
         ("{mode: lost, xid: {code: 79}}", [79]),

@@ -265,6 +265,12 @@ def test_a_fault_of_the_defaults_is_said_once_for_all_devices() -> None:
             "--set: utilization.gpu: must be an integer from 0 to 100, not 101",
         ),
         (Options(overrides=("name=",)), {}, "--set: name: must not be unset: no device is without it"),
+        (
+            Options(overrides=("uuid=GPU-1",)),
+            {},
+            "--set: uuid: is what makes a GPU this one, and no runtime value: write it into `devices` of a profile",
+        ),
+        (Options(overrides=("name=N/A",)), {}, "--set: name: must not be N/A: no device is without it"),
         (Options(overrides=("memory=",)), {}, "--set: memory.total_bytes: must not be unset: no device is without it"),
         (Options(overrides=("gpu",)), {}, '--set: "gpu" must be KEY=VALUE, such as utilization.gpu=50'),
         (
@@ -276,6 +282,39 @@ def test_a_fault_of_the_defaults_is_said_once_for_all_devices() -> None:
 )
 def test_a_wrong_option_is_one_line(options: Options, environ: dict[str, str], expected: str) -> None:
     assert faults(SMALL, options, **environ) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("keys", "option", "expected"),
+    [
+        (
+            "power: {min_limit_mw: 200, max_limit_mw: 700, default_limit_mw: 600}",
+            "power.max_limit_mw=300",
+            "power.max_limit_mw: leaves power.default_limit_mw wrong: 600 must lie from power.min_limit_mw, 200, to "
+            "power.max_limit_mw, 300",
+        ),
+        (
+            "power: {min_limit_mw: 200, max_limit_mw: 700}",
+            "power.max_limit_mw=100",
+            "power.max_limit_mw: leaves power.min_limit_mw wrong: 200 is more than power.max_limit_mw, 100",
+        ),
+        (
+            "bar1_memory: {total_bytes: 9, used_bytes: 5}",
+            "bar1_memory.total_bytes=4",
+            "bar1_memory.total_bytes: leaves bar1_memory.used_bytes wrong: 5 is more than the total of 4",
+        ),
+        (
+            "thermal: {slowdown_threshold_c: 80, shutdown_threshold_c: 90}",
+            "thermal.shutdown_threshold_c=70",
+            "thermal.shutdown_threshold_c: leaves thermal.slowdown_threshold_c wrong: 80 is above "
+            "thermal.shutdown_threshold_c, 70",
+        ),
+        ("load: {min: 50, max: 90}", "load.max=20", "load.max: leaves load.min wrong: 50 is more than load.max, 20"),
+    ],
+)
+def test_an_option_that_contradicts_the_profile_is_blamed_itself(keys: str, option: str, expected: str) -> None:
+    text = SMALL.replace("  architecture: ampere", f"  {keys}\n  architecture: ampere")
+    assert faults(text, Options(overrides=(option,))) == [f"--set: {expected}"]
 
 
 def test_an_unknown_board_names_the_nearest() -> None:

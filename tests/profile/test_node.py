@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from simnode.nvml.encode import encode
 from simnode.profile import Options, compile_state, load_board, load_text
+from simnode.profile.links import switches_of
 from simnode.state import (
     MIGGPU,
     FabricState,
@@ -17,6 +20,7 @@ from simnode.state import (
     NetworkShape,
     NodeMeta,
     State,
+    SwitchSpec,
     VGPUGuestSpec,
 )
 from tests.profile.documents import SMALL, h100, small
@@ -26,11 +30,31 @@ def _environ(**environ: str) -> State:
     return compile_state(load_board("h100"), Options(), environ)
 
 
-def test_links_spread_over_the_switches() -> None:
-    links = h100().runtime.devices[7].links
-    assert len(links) == 18
-    assert [link.remote_index for link in links] == [at % 4 for at in range(18)]
-    assert links[5] == LinkSpec(True, "switch", "0000:d0:00.0", 1)
+def test_neighbouring_links_lead_to_one_switch() -> None:
+    links = h100().runtime.devices[0].links
+    assert [link.remote_index for link in links] == [0, 0, 1, 1, 2, 2, 3, 3] * 2 + [0, 1]
+    assert links[3] == LinkSpec(True, "switch", "0000:d0:00.0", 1)
+
+
+def test_no_switch_has_more_links_than_another() -> None:
+    per_gpu = [Counter(link.remote_index for link in device.links) for device in h100().runtime.devices]
+    assert all(sorted(counts.values()) == [4, 4, 5, 5] for counts in per_gpu)
+    assert set(sum(per_gpu, Counter()).values()) == {36}
+
+
+@pytest.mark.parametrize(("links", "switches", "each"), [(12, 6, 2), (18, 2, 9), (18, 18, 1), (18, 36, 1), (3, 1, 3)])
+def test_every_gpu_reaches_as_many_switches_as_its_links_allow(links: int, switches: int, each: int) -> None:
+    for gpu in range(8):
+        counts = Counter(switches_of(links, switches, gpu))
+        assert set(counts.values()) == {each}
+        assert len(counts) == min(links, switches)
+
+
+def test_switches_of_a_rack_have_no_address() -> None:
+    state = small("nvlink: {links_per_gpu: 3, remote_switches: 2}\n")
+    assert state.switches == ()
+    assert state.runtime.devices[0].links == tuple(LinkSpec(True, "switch", "", end) for end in (0, 1, 0))
+    assert encode(state)
 
 
 def test_a_gpu_without_switches_has_the_links_that_are_listed() -> None:
@@ -54,6 +78,13 @@ nvlink:
     )
     assert state.runtime.devices[1].links == ()
     assert encode(state)
+
+
+def test_a_switch_with_a_pci_identity_is_on_the_bus() -> None:
+    switch = "{bdf: 0000:01:00.0, device_id: 0x22A310DE, subsystem_id: 0x179610DE}"
+    state = small(f"nvlink: {{links_per_gpu: 2, switches: [{switch}], remote_switches: 1}}\n")
+    assert state.switches == (SwitchSpec("0000:01:00.0", 0x22A310DE, 0x179610DE),)
+    assert [link.remote_pci_bus_id for link in state.runtime.devices[0].links] == ["0000:01:00.0", ""]
 
 
 def test_switches_without_a_pci_identity_are_on_no_bus() -> None:

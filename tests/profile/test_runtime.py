@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simnode.profile import Options, compile_state, load_text
+from simnode.profile import Options, compile_state, load_board, load_text
 from simnode.state import Counter, ProcessSpec, Refusal
 from tests.profile.documents import SMALL, faults, h100, readings, small
 
@@ -157,6 +157,45 @@ def test_an_uncorrectable_error_counts_and_fails_a_remapping() -> None:
     assert values["ecc.errors.volatile.double_bit.device_memory"] == 1
     assert values["remapped_rows.uncorrectable"] == 1
     assert values["remapped_rows.failure_occurred"] == 1
+
+
+def test_before_ampere_an_uncorrectable_error_retires_a_page() -> None:
+    document = load_board("t4")
+    values = readings(compile_state(document, Options(overrides=("failure.mode=ecc_uncorrectable",)), {}))
+    assert values["retired_pages.double_bit_retirement.count"] == 1
+    assert values["retired_pages.pending_retirement"] == 1
+    assert not [key for key in values if key.startswith("remapped_rows.")]
+
+
+def test_a_limit_of_the_module_takes_the_requested_one_along() -> None:
+    document = load_board("gb200")
+    values = readings(compile_state(document, Options(overrides=("power.module.enforced_limit_mw=2000000",)), {}))
+    assert values["power.module.requested_limit_mw"] == 2_000_000
+
+
+def test_what_only_root_may_know_is_refused() -> None:
+    assert readings(small("", "power_smoothing.mode=no_permission"))["power_smoothing.mode"] == Refusal(4)
+
+
+def test_a_place_in_no_chassis_has_an_empty_chassis_serial() -> None:
+    assert readings(small("", "platform.host_id=1"))["platform.chassis_serial_number"] == ""
+    assert "platform.chassis_serial_number" not in readings(small("", "platform.module_id=1"))
+
+
+def test_atomics_are_told_for_both_directions_or_none() -> None:
+    assert readings(small("", "pcie.atomic_caps_inbound=63"))["pcie.atomic_caps_outbound"] == 0
+    assert "pcie.atomic_caps_outbound" not in readings(small())
+
+
+def test_remappings_that_wait_are_told_beside_those_in_force() -> None:
+    assert readings(small("", "remapped_rows.correctable=2"))["remapped_rows.correctable_inactive"] == 0
+    assert "remapped_rows.correctable_inactive" not in readings(small())
+
+
+def test_clocks_may_begin_between_two_whole_ones() -> None:
+    clocks = "supported_clocks.memory_clocks=[{freq_mhz: 3996, graphics_clocks: {from: 2062.5, to: 2040, step: 7.5}}]"
+    (table,) = small("", clocks).runtime.devices[0].supported_clocks
+    assert table.graphics_mhz == (2062, 2055, 2047, 2040)
 
 
 def test_processes_are_taken_as_listed() -> None:

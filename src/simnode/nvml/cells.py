@@ -19,6 +19,7 @@ from simnode.nvml.layout import RECORDS, Member, Record
 
 SUCCESS = 0
 NOT_SUPPORTED = 3
+NO_PERMISSION = 4
 
 _SWITCH = {"disabled": 0, "enabled": 1}
 
@@ -162,7 +163,8 @@ CELLS: tuple[Cell, ...] = (
     _gauge("clocks.video_current", "MHz", functions=_d("ClockInfo", "Clock"), xml="clocks/video_clock"),
     _gauge("thermal.temperature_memory_c", "C", fields=((82, -1, "u"),), xml="temperature/memory_temp"),
     _gauge("fan.speed_percent", "%", "FanSpeed", functions=_d("FanSpeed_v2"), xml="fan_speed"),
-    Cell("power.total_energy_consumption_mj", "counter", "mJ", _d("TotalEnergyConsumption"), fields=((83, -1, "l"),)),
+    Cell("power.total_energy_consumption_mj", "counter", "mJ", _d("TotalEnergyConsumption"),
+         fields=((83, -1, "l"), (191, -1, "l"))),
     _word("performance_state", "PerformanceState", "PowerState", choices=PSTATES, xml="performance_state"),
     _wide("clocks_throttle_reasons.active", "mask", "CurrentClocksEventReasons", "CurrentClocksThrottleReasons",
           default=0),
@@ -189,6 +191,9 @@ CELLS: tuple[Cell, ...] = (
     _word("sparse_operation_mode", choices=_SWITCH, xml="sparse_operation_mode"),
     _word("capabilities", functions=_d("Capabilities"), default=0),
     _word("recovery_action", fields=((230, -1, "u"),), xml="gpu_recovery_action", default=0),
+    _word("gpu_reset.required", fields=((226, -1, "u"),), xml="gpu_reset_status/reset_required", default=0),
+    _word("gpu_reset.drain_recommended", fields=((227, -1, "u"),),
+          xml="gpu_reset_status/drain_and_reset_recommended"),
     _word("multiprocessor_count"),
     _text("inforom.image_version", 16, "InforomImageVersion", xml="inforom_version/img_version"),
     _text("inforom.oem_object", 16, xml="inforom_version/oem_object", functions=_d("InforomVersion")),
@@ -226,8 +231,12 @@ CELLS: tuple[Cell, ...] = (
     _word("pcie.replay_rollover_counter", fields=((95, -1, "u"),), xml="pci/replay_rollover_counter", default=0),
     _gauge("pcie.tx_throughput_kbps", "KB/s", functions=_d("PcieThroughput"), xml="pci/tx_util", default=0),
     _gauge("pcie.rx_throughput_kbps", "KB/s", functions=_d("PcieThroughput"), xml="pci/rx_util", default=0),
-    _word("pcie.atomic_caps_outbound", fields=((229, -1, "u"),), xml="pci/atomic_caps_outbound"),
-    _word("pcie.atomic_caps_inbound", fields=((228, -1, "u"),), xml="pci/atomic_caps_inbound"),
+    _word("pcie.atomic_caps_outbound", fields=((228, -1, "u"),), xml="pci/atomic_caps_outbound"),
+    _word("pcie.atomic_caps_inbound", fields=((229, -1, "u"),), xml="pci/atomic_caps_inbound"),
+    *(_word(f"pcie.errors.{name}", fields=((field_id, -1, "u"),), default=0)
+      for name, field_id in (("l0_to_recovery", 169), ("correctable", 173), ("naks_received", 174), ("receiver", 175),
+                             ("bad_tlp", 176), ("naks_sent", 177), ("bad_dllp", 178), ("non_fatal", 179),
+                             ("fatal", 180), ("unsupported_request", 181), ("lcrc", 182), ("lane", 183))),
     # memory
     _word("memory.memory_bus_width", "MemoryBusWidth", unit="bit"),
     _wide("bar1_memory.total_bytes", "B", functions=_d("BAR1MemoryInfo"), xml="bar1_memory_usage/total"),
@@ -264,6 +273,10 @@ CELLS: tuple[Cell, ...] = (
           xml="module_power_readings/default_power_limit"),
     _word("power.module.min_limit_mw", fields=((187, 1, "u"),), unit="mW", xml="module_power_readings/min_power_limit"),
     _word("power.module.max_limit_mw", fields=((188, 1, "u"),), unit="mW", xml="module_power_readings/max_power_limit"),
+    _word("power.edpp_multiplier", fields=((274, -1, "u"),), unit="%", xml="edpp_multiplier"),
+    _word("power_smoothing.mode", choices=_SWITCH, xml="power_smoothing"),
+    _wide("power_profiles.requested", "mask", xml="power_profiles/power_profile_requested_profiles"),
+    _wide("power_profiles.enforced", "mask", xml="power_profiles/power_profile_enforced_profiles"),
     # thermal
     _word("thermal.shutdown_threshold_c", functions=_d("TemperatureThreshold"), unit="C"),
     _word("thermal.slowdown_threshold_c", functions=_d("TemperatureThreshold"), unit="C"),
@@ -326,6 +339,10 @@ CELLS: tuple[Cell, ...] = (
           xml="gpu_operation_mode/pending_gom"),
     _word("c2c.mode", choices=_SWITCH, functions=_d("C2cModeInfoV"), xml="c2c_mode"),
     # reliability
+    _word("dram_encryption.mode_current", choices=_SWITCH, functions=_d("DramEncryptionMode"),
+          xml="dram_encryption_mode/current_dram_encryption"),
+    _word("dram_encryption.mode_pending", choices=_SWITCH, functions=_d("DramEncryptionMode"),
+          xml="dram_encryption_mode/pending_dram_encryption"),
     _word("ecc.mode_current", choices=_SWITCH, functions=_d("EccMode"), fields=((1, -1, "u"),),
           xml="ecc_mode/current_ecc"),
     _word("ecc.mode_pending", choices=_SWITCH, functions=_d("EccMode"), fields=((2, -1, "u"),),
@@ -341,6 +358,10 @@ CELLS: tuple[Cell, ...] = (
           xml="remapped_rows/remapped_row_corr"),
     _word("remapped_rows.uncorrectable", functions=_d("RemappedRows"), fields=((143, -1, "u"),),
           xml="remapped_rows/remapped_row_unc"),
+    _word("remapped_rows.correctable_inactive", functions=_d("RemappedRows_v2"), fields=((301, -1, "u"),),
+          xml="remapped_rows/remapped_row_corr_inactive"),
+    _word("remapped_rows.uncorrectable_inactive", functions=_d("RemappedRows_v2"), fields=((302, -1, "u"),),
+          xml="remapped_rows/remapped_row_unc_inactive"),
     _word("remapped_rows.pending", functions=_d("RemappedRows"), fields=((144, -1, "u"),),
           xml="remapped_rows/remapped_row_pending"),
     _word("remapped_rows.failure_occurred", functions=_d("RemappedRows"), fields=((145, -1, "u"),),
@@ -350,6 +371,8 @@ CELLS: tuple[Cell, ...] = (
       for grade in ("max", "high", "partial", "low", "none")),
     _word("repair.channel_pending", functions=_d("RepairStatus"), xml="ecc_errors/channel_repair_pending"),
     _word("repair.tpc_pending", functions=_d("RepairStatus"), xml="ecc_errors/tpc_repair_pending"),
+    _word("repair.unrepairable_memory", functions=_d("UnrepairableMemoryFlag_v1"),
+          xml="ecc_errors/unrepairable_memory"),
     # fabric and topology
     Cell("fabric.cluster_uuid", "guid", functions=_d("GpuFabricInfo", "GpuFabricInfoV"), xml="fabric/clusterUuid"),
     _word("fabric.clique_id", functions=_d("GpuFabricInfo", "GpuFabricInfoV"), xml="fabric/cliqueId"),

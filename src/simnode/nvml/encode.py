@@ -34,7 +34,7 @@ NONE = 0xFFFFFFFF
 PROCESS_TYPES = {"C": 1, "G": 2, "C+G": 3, "M": 4}
 # nvmlIntNvLinkDeviceType_t
 LINK_ENDS = {"gpu": 0, "switch": 2, "": 0xFF}
-# A switch's PCI address is never told: FFFFFFFF:FF:FF.0
+# The address of a switch that is on no PCI bus of the node: FFFFFFFF:FF:FF.0
 HIDDEN_ADDRESS = (NONE, 0xFF, 0xFF)
 # nvmlNvlinkVersion_t by NVLink's generation, and the generation that came with each architecture
 LINK_VERSIONS = {1: 1, 2: 2, 3: 4, 4: 6, 5: 7, 6: 8}
@@ -77,7 +77,7 @@ def encode(state: State, facts: Facts = Facts(), memory: Memory | None = None) -
     memory = Memory() if memory is None else memory
     for at, (device, runtime, (place, far)) in enumerate(zip(devices, runtimes, _places(state, memory), strict=True)):
         partitions = partitioned.get(device.minor_number)
-        parts = runtime, (place, far, partitions, devices, state.fabric, facts.fabric_ready)
+        parts = runtime, (place, far, partitions, devices, state.switches, state.fabric, facts.fabric_ready)
         known = memory.records.get(at)
         if known is not None and known[0] == parts:
             blocks.append(known[1])
@@ -269,12 +269,16 @@ def _links(
     busy = _COUNTER.pack(0, 0, shape.span_rate(kib_per_second), 0)
     quiet = bytes(layout.COUNTER.size)
     gpus = {device.pci_bus_id: device for device in state.devices}
+    switches = {switch.pci_bus_id: switch for switch in state.switches}
     for i, (link, number) in enumerate(zip(links, far, strict=True)):
         key = f"nvlink.links[{i}]"
         if link.remote_type not in LINK_ENDS:
             raise ImageError(f"{key}.remote_device_type: {link.remote_type!r} is none of gpu, switch")
         address, device_id = HIDDEN_ADDRESS, 0
-        if link.remote_type == "gpu":
+        if link.remote_type == "switch" and link.remote_pci_bus_id in switches:
+            address = bus_address(link.remote_pci_bus_id)
+            device_id = switches[link.remote_pci_bus_id].pci_device_id
+        elif link.remote_type == "gpu":
             peer = gpus.get(_peer(key, link, state))
             address = bus_address(link.remote_pci_bus_id) if peer is None else bus_address(peer.pci_bus_id)
             device_id = peer.pci_device_id if peer else 0

@@ -1,7 +1,8 @@
 """The symbols that libnvidia-ml.so.1 exports, by what a call that nothing answers must check first.
 
-Source of the facts: the prototypes of nvml.h 13.5, every older name that real libraries still offer (unsuffixed, _v1,
-_v2), the two Blacklist names and nvmlInternalGetExportTable. No name may be missing: Go consumers bind all of them.
+Source of the facts: the prototypes of nvml.h 13.5, every older name that real libraries offer or offered (unsuffixed,
+_v1, _v2, five that were in a few releases only), the two Blacklist names and nvmlInternalGetExportTable. No name may be
+missing: Go consumers bind all of them.
 
 Standard library only: the build reads it before anything is installed.
 """
@@ -74,6 +75,10 @@ _DEVICE = """
     WorkloadPowerProfileGetProfilesInfo WorkloadPowerProfileSetRequestedProfiles
     WorkloadPowerProfileUpdateProfiles_v1
 """
+# In the headers of a few releases only (520; 525 and 530), and never again.
+_DEVICE_ONCE = """
+    CcuGetStreamState CcuSetStreamState GetPowerMode GetSupportedPowerModes SetPowerMode
+"""
 _DEVICE_ELSEWHERE = """
     GpmMigSampleGet GpmQueryDeviceSupport GpmQueryIfStreamingEnabled GpmSampleGet GpmSetStreamingEnabled
     VgpuTypeGetMaxInstances
@@ -116,8 +121,38 @@ _PLAIN = """
     VgpuTypeGetNumDisplayHeads VgpuTypeGetResolution
 """
 
+# Functions that change a device, by the cell of what they would change. An ordinary user may call none of them.
+_SETTERS = {
+    "persistence_mode": "SetPersistenceMode",
+    "compute_mode": "SetComputeMode",
+    "ecc.mode_current": "SetEccMode ClearEccErrorCounts",
+    "power.min_limit_mw": "SetPowerManagementLimit SetPowerManagementLimit_v2",
+    "clocks.graphics_app": "SetApplicationsClocks ResetApplicationsClocks SetAPIRestriction",
+    "clocks.graphics_max": "SetGpuLockedClocks ResetGpuLockedClocks",
+    "clocks.memory_max": "SetMemoryLockedClocks ResetMemoryLockedClocks",
+    "accounting.mode": "SetAccountingMode ClearAccountingPids",
+    "mig.mode_current": "SetMigMode CreateGpuInstance CreateGpuInstanceWithPlacement",
+    "gpu_operation_mode.current": "SetGpuOperationMode",
+    "fan.speed_percent": "SetFanSpeed_v2 SetDefaultFanSpeed_v2 SetFanControlPolicy",
+    "dram_encryption.mode_current": "SetDramEncryptionMode",
+    "nvlink.version": "ResetNvLinkErrorCounters SetNvLinkDeviceLowPowerThreshold ClearFieldValues",
+    "power_smoothing.mode": (
+        "PowerSmoothingActivatePresetProfile PowerSmoothingUpdatePresetProfileParam PowerSmoothingSetState"
+    ),
+    "power_profiles.requested": (
+        "WorkloadPowerProfileSetRequestedProfiles WorkloadPowerProfileClearRequestedProfiles "
+        "WorkloadPowerProfileUpdateProfiles_v1"
+    ),
+}
+
+SETTERS = {f"nvmlDevice{name}": key for key, names in _SETTERS.items() for name in names.split()}
+"""The cell whose refusal a setter gives; where the cell has a value, the setter answers NO_PERMISSION."""
+
 DEVICE_FIRST = tuple(
-    sorted([f"nvmlDevice{name}" for name in _DEVICE.split()] + [f"nvml{name}" for name in _DEVICE_ELSEWHERE.split()])
+    sorted(
+        [f"nvmlDevice{name}" for name in (_DEVICE + _DEVICE_ONCE).split()]
+        + [f"nvml{name}" for name in _DEVICE_ELSEWHERE.split()]
+    )
 )
 """Functions whose first parameter is an nvmlDevice_t."""
 

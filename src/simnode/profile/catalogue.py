@@ -21,7 +21,7 @@ def boards() -> tuple[str, ...]:
 
 
 def load_board(name: str) -> Document:
-    """The profile of a built-in board. Raises ProfileError."""
+    """The profile of a built-in board. Raises ProfileError, which blames `--board`."""
     known = boards()
     if name not in known:
         hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"

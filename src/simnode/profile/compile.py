@@ -195,6 +195,7 @@ class Compiler:
             return known
         keys = self.effective(index, overrides)
         before = len(faults)
+        check_complete(frame.root, keys, faults)
         check_values(frame.root, index, keys, faults)
         if frame.faults or len(faults) > before:
             return None

@@ -28,6 +28,7 @@ def check_consistency(root: Node, faults: list[Fault]) -> None:
     _once(_values(devices, "uuid"), _uuid, "UUID", faults)
     _once(_values(devices, "minor_number"), _integer, "minor number", faults)
     _once(_values(devices, "pdi"), _integer, "pdi", faults)
+    _once(_values(devices, "platform.fabric_guid"), _integer, "fabric GUID", faults)
     _once(_functions(root, devices), _bus, "bus id", faults)
     _once(_root_devices(root), _bus, "bus id in pcie_topology", faults)
     _once(_root_ids(root), _root, "root complex", faults)

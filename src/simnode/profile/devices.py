@@ -11,7 +11,7 @@ from simnode.profile.document import Node, fields, find, items
 from simnode.profile.faults import Fault
 from simnode.profile.identity import entries
 from simnode.profile.overrides import merge
-from simnode.profile.shapes import number, text
+from simnode.profile.shapes import NOT_AVAILABLE, decimal, number, text
 
 NO_KEYS = Node({}, "")
 _REQUIRED = ("name", "architecture", "memory.total_bytes", "pci.device_id")
@@ -36,64 +36,74 @@ def check_documented(root: Node, faults: list[Fault]) -> None:
 
 
 def check_complete(root: Node, device: Node, faults: list[Fault]) -> None:
-    """Append a fault for every key without which there is no device."""
+    """Append a fault for every key without which there is no device: missing everywhere, or told to be nothing."""
     for key in _REQUIRED:
-        if not text(find(device, key)):
-            unset = _unset(device, key)
-            if unset is not None:
-                faults.append(Fault(unset.file, key, unset.line, "must not be unset: no device is without it"))
-                continue
+        if text(find(device, key)):
+            continue
+        emptied = _emptied(device, key)
+        if emptied is None:
             defaults = find(root, "device_defaults") or root
             faults.append(Fault(root.file, f"device_defaults.{key}", defaults.line, "is missing"))
+        else:
+            what = "N/A" if emptied.value == NOT_AVAILABLE else "unset"
+            faults.append(Fault(emptied.file, key, emptied.line, f"must not be {what}: no device is without it"))
 
 
-def _unset(device: Node, key: str) -> Node | None:
-    """What takes the key away from a device that may have had it; None if nothing does."""
+def _emptied(device: Node, key: str) -> Node | None:
+    """What says that the key is N/A, or what takes it away from a device that may have had it; None if nothing does."""
     node: Node | None = device
     for part in key.split("."):
         node = fields(node).get(part)
-        if node is not None and node.override and node.value in (None, ""):
+        if node is not None and (node.value == NOT_AVAILABLE or (node.override and node.value in (None, ""))):
             return node
     return None
 
 
 def check_values(root: Node, index: int, device: Node, faults: list[Fault]) -> None:
-    """Append a fault for every value that contradicts another of the same device."""
+    """Append a fault for every value that contradicts another of the same device; an override is blamed first."""
 
     def amount(key: str) -> int | None:
         return number(find(device, key))
 
-    def fault(key: str, message: str) -> None:
-        node = find(device, key)
+    def fault(key: str, message: str, *beside: str) -> None:
+        overridden = (other for other in (key, *beside) if (node := find(device, other)) is not None and node.override)
+        blamed = next(overridden, key)
+        node = find(device, blamed)
         if node is not None:
-            place = key if node.override else _origin(root, index, key)
-            faults.append(Fault(node.file, place, node.line, message))
+            place = blamed if node.override else _origin(root, index, blamed)
+            told = message if blamed == key else f"leaves {key} wrong: {message}"
+            faults.append(Fault(node.file, place, node.line, told))
 
     total = amount("memory.total_bytes") or 0
     used, reserved = amount("memory.used_bytes") or 0, amount("memory.reserved_bytes") or 0
     if total and used + reserved > total:
         key = "memory.used_bytes" if used else "memory.reserved_bytes"
-        fault(key, f"{used} used and {reserved} reserved bytes are more than the total of {total}")
+        message = f"{used} used and {reserved} reserved bytes are more than the total of {total}"
+        fault(key, message, "memory.reserved_bytes", "memory.total_bytes")
     bar1_total, bar1_used = amount("bar1_memory.total_bytes"), amount("bar1_memory.used_bytes") or 0
     if bar1_total is not None and bar1_used > bar1_total:
-        fault("bar1_memory.used_bytes", f"{bar1_used} is more than the total of {bar1_total}")
+        fault(
+            "bar1_memory.used_bytes", f"{bar1_used} is more than the total of {bar1_total}", "bar1_memory.total_bytes"
+        )
     low, high = amount("power.min_limit_mw"), amount("power.max_limit_mw")
     if low is not None and high is not None and low > high:
-        fault("power.min_limit_mw", f"{low} is more than power.max_limit_mw, {high}")
+        fault("power.min_limit_mw", f"{low} is more than power.max_limit_mw, {high}", "power.max_limit_mw")
     for name in ("enforced_limit_mw", "default_limit_mw", "requested_limit_mw"):
         limit = amount(f"power.{name}")
         if limit is not None and low is not None and high is not None and low <= high and not low <= limit <= high:
-            fault(f"power.{name}", f"{limit} must lie from power.min_limit_mw, {low}, to power.max_limit_mw, {high}")
+            message = f"{limit} must lie from power.min_limit_mw, {low}, to power.max_limit_mw, {high}"
+            fault(f"power.{name}", message, "power.min_limit_mw" if limit < low else "power.max_limit_mw")
     slowdown, shutdown = amount("thermal.slowdown_threshold_c"), amount("thermal.shutdown_threshold_c")
     if slowdown and shutdown and slowdown > shutdown:
-        fault("thermal.slowdown_threshold_c", f"{slowdown} is above thermal.shutdown_threshold_c, {shutdown}")
+        message = f"{slowdown} is above thermal.shutdown_threshold_c, {shutdown}"
+        fault("thermal.slowdown_threshold_c", message, "thermal.shutdown_threshold_c")
     least, most = amount("load.min") or 0, amount("load.max")
     if most is not None and least > most:
-        fault("load.min", f"{least} is more than load.max, {most}")
+        fault("load.min", f"{least} is more than load.max, {most}", "load.max")
     for entry in items(find(device, "supported_clocks.memory_clocks")):
-        fastest, slowest = number(find(entry, "graphics_clocks.from")), number(find(entry, "graphics_clocks.to"))
+        fastest, slowest = decimal(find(entry, "graphics_clocks.from")), decimal(find(entry, "graphics_clocks.to"))
         step = find(entry, "graphics_clocks.step")
-        width = step.value if step is not None and isinstance(step.value, (int, float)) else 0
+        width = decimal(step) or 0
         if step is None or fastest is None or slowest is None or width <= 0:
             continue
         if not 0 <= (fastest - slowest) / width < layout.MAX_GRAPHICS_CLOCKS:

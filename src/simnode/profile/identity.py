@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -24,7 +25,10 @@ _LAST_DOMAIN = 0xFFFF
 
 @dataclass(frozen=True)
 class Identity:
-    """What no other GPU of the node shares. `module_id` and `pdi` are None where the profile knows none."""
+    """What makes a GPU this one; only a serial may be another's too, where two GPUs make a board.
+
+    `pdi`, `module_id` and `fabric_guid` are None where the profile knows none.
+    """
 
     uuid: str
     minor_number: int
@@ -32,6 +36,7 @@ class Identity:
     pci_bus_id: str
     pdi: int | None
     module_id: int | None
+    fabric_guid: int | None
 
 
 def gpu_count(root: Node, option: int | None, environ: Mapping[str, str], faults: list[Fault]) -> int:
@@ -95,12 +100,13 @@ def identities(root: Node, count: int) -> tuple[tuple[Identity, ...], tuple[Root
     serials = {index: text(node) for index, node in _listed(listed, "serial")}
     modules = {index: number(node) or 0 for index, node in _listed(listed, "platform.module_id")}
     pdis = {index: number(node) or 0 for index, node in _listed(listed, "pdi")}
+    guids = {index: number(node) or 0 for index, node in _listed(listed, "platform.fabric_guid")}
     _extend_uuids(uuids, count, text(find(defaults, "name")))
     _extend_numbers(minors, count, 0)
     if modules:
         _extend_numbers(modules, count, min(modules.values()))
-    if pdis:
-        _extend_numbers(pdis, count, min(pdis.values()))
+    for numbers in filter(None, (pdis, guids)):
+        _extend_numbers(numbers, count, min(numbers.values()), _step(numbers))
     shared_serial = text(find(defaults, "serial"))
     if not shared_serial:
         _extend_serials(serials, count)
@@ -112,6 +118,7 @@ def identities(root: Node, count: int) -> tuple[tuple[Identity, ...], tuple[Root
             buses[index],
             pdis.get(index),
             modules.get(index),
+            guids.get(index),
         )
         for index in range(count)
     )
@@ -179,27 +186,40 @@ def _extend_uuids(uuids: dict[int, str], count: int, name: str) -> None:
             uuids[index] = _unused((f"{stem}{tail:012x}" for tail in range(index, 1 << 32)), used)
 
 
-def _extend_numbers(numbers: dict[int, int], count: int, lowest: int) -> None:
+def _step(numbers: Mapping[int, int]) -> int:
+    """How far apart the smallest two are: a PDI and a GUID may take turns in one row."""
+    lowest = sorted(numbers.values())[:2]
+    return max(lowest[-1] - lowest[0], 1)
+
+
+def _extend_numbers(numbers: dict[int, int], count: int, lowest: int, step: int = 1) -> None:
     used = set(numbers.values())
     for index in range(count):
         if index not in numbers:
-            if lowest + index not in used:
-                numbers[index] = lowest + index
-            else:
-                numbers[index] = next(value for value in range(lowest, lowest + 1024) if value not in used)
-            used.add(numbers[index])
+            value = lowest + index * step
+            if value in used:
+                value = next(value for value in range(lowest, lowest + 1024 * step, step) if value not in used)
+            numbers[index] = value
+            used.add(value)
 
 
 def _extend_serials(serials: dict[int, str], count: int) -> None:
+    """The serial of a board goes to as many GPUs as the most that share one in the profile."""
     decimal = {index: serial for index, serial in serials.items() if serial.isascii() and serial.isdigit()}
     if not decimal:
         return
     first, pattern = next(iter(decimal.items()))
+    shared = max(Counter(serials.values()).values())
     used = set(serials.values())
+    boards = {index // shared: serial for index, serial in serials.items()}
     for index in range(count):
         if index not in serials:
-            start = int(pattern) + max(index - first, 0)
-            serials[index] = _unused((f"{value:0{len(pattern)}d}" for value in range(start, start + (1 << 20))), used)
+            board = index // shared
+            if shared == 1 or board not in boards:
+                start = int(pattern) + max(index - first, 0) // shared
+                serial = (f"{value:0{len(pattern)}d}" for value in range(start, start + (1 << 20)))
+                boards[board] = _unused(serial, used)
+            serials[index] = boards[board]
 
 
 def _unused(candidates: Iterable[str], used: set[str]) -> str:

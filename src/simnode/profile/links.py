@@ -29,26 +29,38 @@ def switches(root: Node) -> tuple[SwitchSpec, ...]:
 def links(root: Node, buses: Sequence[str]) -> tuple[tuple[LinkSpec, ...], ...]:
     """The links of each GPU, in the order of `buses`, their bus ids.
 
-    A GPU with an explicit list has just those. Any other has `links_per_gpu` links if switches are declared, link k on
-    switch k modulo their number.
+    A GPU with an explicit list has just those. Any other has `links_per_gpu` links if there are switches: those that
+    are declared, then the `remote_switches` of a rack or a baseboard, which are on no PCI bus of this node.
     """
     declared = [bus_id(text(find(entry, "bdf"))) for entry in items(find(root, "nvlink.switches"))]
     explicit = {number(find(entry, "index")): entry for entry in items(find(root, "nvlink.device_links"))}
     first = find(root, "nvlink.links")
     default_state = word(find(root, "nvlink.defaults.state"), LINK_STATES) or "active"
     per_gpu = min(number(find(root, "nvlink.links_per_gpu")) or 0, layout.MAX_LINKS)
-    spread = tuple(
-        LinkSpec(default_state in _ACTIVE, "switch", declared[at % len(declared)], at % len(declared))
-        for at in range(per_gpu if declared else 0)
-    )
+    remote = number(find(root, "nvlink.remote_switches")) or 0
+    switched = [*declared, *[""] * remote]
+    active = default_state in _ACTIVE
     peers = _peers(buses, declared)
     made = []
     for index in range(len(buses)):
         entry = explicit.get(index)
         listed = items(find(entry, "links")) if entry is not None else items(first) if index == 0 else ()
-        chosen = _listed(listed, peers, default_state) if listed else spread
-        made.append(chosen)
+        if listed:
+            made.append(_listed(listed, peers, default_state))
+            continue
+        ends = switches_of(per_gpu, len(switched), index) if switched else ()
+        made.append(tuple(LinkSpec(active, "switch", switched[end], end) for end in ends))
     return tuple(made)
+
+
+def switches_of(links: int, count: int, gpu: int) -> tuple[int, ...]:
+    """Which of `count` switches each of a GPU's links leads to: neighbouring pairs to one switch, the rest one by one.
+
+    So an HGX H100 has 5, 5, 4 and 4 links to its four switches, an HGX A100 two to each of six (board facts, NVLink
+    status). Each GPU begins at the switch after that of the one before, so that no switch has more links than others.
+    """
+    paired = links // (2 * count) * 2 * count
+    return tuple(((at // 2 if at < paired else at - paired) + gpu) % count for at in range(links))
 
 
 def _listed(entries: Sequence[Node], peers: Mapping[str, tuple[str, int]], default_state: str) -> tuple[LinkSpec, ...]:

@@ -8,15 +8,17 @@ has the profile's sections that are no device's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from simnode.nvml import layout
-from simnode.profile.document import Document, Node, fields, parse
-from simnode.profile.faults import Fault, ProfileError, in_order, quoted, without_unknown
-from simnode.profile.schema import DEVICE_DEFAULTS, NODE_SECTIONS
+from simnode.profile.document import Document, Node, fields, find, parse
+from simnode.profile.faults import Fault, ProfileError, UnknownKey, in_order, quoted, without_unknown
+from simnode.profile.keys import group, wrong_key
+from simnode.profile.schema import DEVICE, DEVICE_DEFAULTS, FAILURE, NODE_SECTIONS
 from simnode.profile.shapes import Scalar, Table, check
 
 EMPTY = Node({}, "", override=True)
+_OWN = "is what makes a GPU this one, and no runtime value: write it into `devices` of a profile"
 _SHAPE = Table({"version": Scalar("int", 1, 1), "node": NODE_SECTIONS, "all": DEVICE_DEFAULTS})
 
 
@@ -45,7 +47,10 @@ def merge(base: Node, patch: Node) -> Node:
 
 
 def assignments(texts: Iterable[str], option: str = "--set", shape: Table = DEVICE_DEFAULTS) -> Node:
-    """The patch that `KEY=VALUE` texts make, the later one winning; a value is YAML 1.2. Raises ProfileError."""
+    """The patch that `KEY=VALUE` texts make, the later one winning; a value is YAML 1.2. Raises ProfileError.
+
+    A mode of failure replaces whatever fails: what the texts do not say of it is unset.
+    """
     faults: list[Fault] = []
     patch = EMPTY._replace(file=option)
     for text in texts:
@@ -54,17 +59,13 @@ def assignments(texts: Iterable[str], option: str = "--set", shape: Table = DEVI
             faults.append(Fault(option, "", None, f"{quoted(text)} must be KEY=VALUE, such as utilization.gpu=50"))
             continue
         node = _value(key, source, option, faults)
-        if node is None:
-            continue
-        for part in reversed(key.split(".")):
-            node = EMPTY._replace(file=option, value={part: node})
-        found: list[Fault] = []
-        check(node, shape, "", found)
-        faults.extend(found)
-        patch = merge(patch, node)
+        if node is not None:
+            found: list[Fault] = []
+            patch = merge(patch, _at(key, node, shape, found))
+            faults.extend(found)
     if faults:
         raise ProfileError(in_order(faults))
-    return patch
+    return merge(patch, _replaced_failure(patch))
 
 
 def load_overrides(document: Document, unknown: list[Fault] | None = None) -> Overrides:
@@ -119,6 +120,33 @@ def _value(key: str, source: str, option: str, faults: list[Fault]) -> Node | No
     node = parse(source.encode("utf-8", "surrogateescape"), option, found)
     faults.extend(Fault(option, key, None, fault.message) for fault in found)
     return None if node is None or found else unplaced(marked(node))
+
+
+def _at(key: str, node: Node, shape: Table, found: list[Fault]) -> Node:
+    """The patch that gives `key` the value; what is wrong with it is appended to `found`."""
+    single = node.value is not None and not isinstance(node.value, dict)
+    inside = group(key, shape) if single else ()
+    patch = node
+    for part in reversed(key.split(".")):
+        patch = EMPTY._replace(file=node.file, value={part: patch})
+    if inside:
+        found.append(Fault(node.file, key, None, f"is no value but a group of them: set one, such as {inside[0]}"))
+        return patch
+    check(patch, shape, "", found)
+    for at, fault in enumerate(found):
+        if isinstance(fault, UnknownKey):
+            own = shape is DEVICE_DEFAULTS and not wrong_key(key, DEVICE)
+            found[at] = replace(fault, message=_OWN if own else wrong_key(fault.key, shape))
+    return patch
+
+
+def _replaced_failure(patch: Node) -> Node:
+    """What unsets, below the failure of `patch`, all that it does not say; nothing if it has no mode."""
+    failure = find(patch, "failure")
+    if find(failure, "mode") is None:
+        return EMPTY
+    unsaid = {key: EMPTY._replace(value=None) for key in FAILURE.keys if key not in fields(failure)}
+    return EMPTY._replace(value={"failure": EMPTY._replace(value=unsaid)})
 
 
 def unplaced(node: Node) -> Node:

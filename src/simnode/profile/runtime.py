@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simnode.nvml.cells import ARCHITECTURES, CELLS, FABRIC_STATES, NOT_SUPPORTED, Cell
+from simnode.nvml.cells import ARCHITECTURES, CELLS, FABRIC_STATES, NO_PERMISSION, NOT_SUPPORTED, Cell
 from simnode.profile.document import Node, fields, find, items
 from simnode.profile.identity import Identity, uuid_of
 from simnode.profile.motion import Values, motion_of, move
@@ -18,10 +18,11 @@ from simnode.profile.schema import (
     FAILURE_MODES,
     HEALTH_SUMMARIES,
     MISCONFIGURATIONS,
+    NO_PERMISSION_WORD,
     PROCESS_TYPES,
     THROTTLE_REASONS,
 )
-from simnode.profile.shapes import NOT_AVAILABLE, number, text, word
+from simnode.profile.shapes import NOT_AVAILABLE, decimal, number, text, word
 from simnode.state import (
     ClockTable,
     Counter,
@@ -74,8 +75,13 @@ _CELLS: dict[str, list[tuple[str, Cell]]] = {}  # the last part of the key and t
 for _cell in CELLS:
     if _cell.key not in DERIVED:
         _CELLS.setdefault(_cell.key.rpartition(".")[0], []).append((_cell.key.rpartition(".")[2], _cell))
+_LOCATIONS = {  # the counts that make a total, by the total's key
+    f"{above}.total": tuple(f"{above}.{name}" for name, _ in cells if name != "total")
+    for above, cells in _CELLS.items()
+    if above.startswith("ecc.errors.")
+}
 _HEALTH_BITS = {"degraded_bandwidth": 0, "degraded_bw": 0, "route_recovery": 2, "route_unhealthy": 4}
-_HEALTH_BITS["access_timeout_recovery"] = 6
+_HEALTH_BITS |= {"access_timeout_recovery": 6, "partition_assigned": 12}
 _NAME_BYTES = 215  # of a process, in the image
 _MICROSECONDS_A_SECOND = 1e6
 _MOST = (1 << 64) - 1
@@ -121,6 +127,9 @@ def device_runtime(
     _identity(values, pinned, identity)
     _software(values, pinned, driver)
     _architecture(values, pinned, generation)
+    _reliability(values, generation)
+    _platform(values)
+    _atomics(values)
     _power(values, pinned, generation)
     _thermal(values, generation)
     _clocks(values)
@@ -131,7 +140,7 @@ def device_runtime(
     _nvlink(values, root)
     mode = word(find(device, "failure.mode"), FAILURE_MODES) if _trips_at_once(device) else None
     if mode == "ecc_uncorrectable":
-        _uncorrectable(values)
+        _uncorrectable(values, generation)
     move(values, pinned, motion)
     for key in IDENTITY:
         values.pop(key, None)
@@ -158,6 +167,8 @@ def _value(cell: Cell, node: Node) -> Value | None:
         return HEALTH_SUMMARIES.get(word(node, tuple(HEALTH_SUMMARIES)) or "")
     if cell.key == "fabric.state":
         return word(node, (*FABRIC_STATES, "auto"))
+    if cell.key == "power_smoothing.mode" and word(node, (NO_PERMISSION_WORD,)):
+        return Refusal(NO_PERMISSION)
     if cell.choices:
         return word(node, tuple(cell.choices))
     value = number(node)
@@ -165,7 +176,11 @@ def _value(cell: Cell, node: Node) -> Value | None:
 
 
 def _identity(values: Values, pinned: set[str], identity: Identity) -> None:
-    for key, own in (("pdi", identity.pdi), ("platform.module_id", identity.module_id)):
+    for key, own in (
+        ("pdi", identity.pdi),
+        ("platform.module_id", identity.module_id),
+        ("platform.fabric_guid", identity.fabric_guid),
+    ):
         if own is not None and key not in pinned:
             values[key] = own
 
@@ -194,9 +209,35 @@ def _architecture(values: Values, pinned: set[str], generation: int) -> None:
         del values[key]
 
 
+def _reliability(values: Values, generation: int) -> None:
+    """Since Ampere the driver tells whether a drain is due; remappings that wait are told beside those in force."""
+    if generation >= ARCHITECTURES["ampere"]:
+        values.setdefault("gpu_reset.drain_recommended", 0)
+    if "remapped_rows.correctable" in values:
+        values.setdefault("remapped_rows.correctable_inactive", 0)
+        values.setdefault("remapped_rows.uncorrectable_inactive", 0)
+
+
+def _atomics(values: Values) -> None:
+    """A GPU tells the atomics of both directions or of none; a direction without any has the empty mask."""
+    directions = ("pcie.atomic_caps_outbound", "pcie.atomic_caps_inbound")
+    if any(direction in values for direction in directions):
+        for direction in directions:
+            values.setdefault(direction, 0)
+
+
+def _platform(values: Values) -> None:
+    """Where a node knows its place in a chassis, the chassis' serial number may still be empty."""
+    if "platform.host_id" in values:
+        values.setdefault("platform.chassis_serial_number", "")
+
+
 def _power(values: Values, pinned: set[str], generation: int) -> None:
     """What has no figure of its own follows its leader, and so does what an override of the leader would contradict."""
-    followers = {"power.requested_limit_mw": "power.enforced_limit_mw"}
+    followers = {
+        "power.requested_limit_mw": "power.enforced_limit_mw",
+        "power.module.requested_limit_mw": "power.module.enforced_limit_mw",
+    }
     if generation >= ARCHITECTURES["ada"]:
         followers["power.average_draw_mw"] = "power.current_draw_mw"
     for follower, leader in followers.items():
@@ -256,12 +297,10 @@ def _ecc(values: Values) -> None:
             if cell.key.startswith(("ecc.errors.", "ecc.sram.")):
                 values[cell.key] = Refusal(NOT_SUPPORTED)
         return
-    for scope in ("volatile", "aggregate"):
-        for bits in ("single_bit", "double_bit"):
-            prefix = f"ecc.errors.{scope}.{bits}."
-            counts = [count for key, count in values.items() if key.startswith(prefix) and isinstance(count, int)]
-            if counts and prefix + "total" not in values:
-                values[prefix + "total"] = min(sum(counts), _MOST)
+    for total, locations in _LOCATIONS.items():
+        counts = [count for key in locations if isinstance(count := values.get(key), int)]
+        if counts and total not in values:
+            values[total] = min(sum(counts), _MOST)
 
 
 def _fabric(values: Values, device: Node) -> None:
@@ -311,9 +350,15 @@ def _events(device: Node) -> tuple[EventSpec, ...]:
     return (EventSpec(number(find(failure, "injection")) or 0, XID_CRITICAL_ERROR, code),)
 
 
-def _uncorrectable(values: Values) -> None:
-    values["remapped_rows.uncorrectable"] = min(_count(values, "remapped_rows.uncorrectable") + 1, (1 << 32) - 1)
-    values["remapped_rows.failure_occurred"] = 1
+def _uncorrectable(values: Values, generation: int) -> None:
+    """One uncorrectable error in memory: since Ampere a row that could not be remapped, before it a page to retire."""
+    if generation >= ARCHITECTURES["ampere"]:
+        broken = "remapped_rows.uncorrectable"
+        values["remapped_rows.failure_occurred"] = 1
+    else:
+        broken = "retired_pages.double_bit_retirement.count"
+        values["retired_pages.pending_retirement"] = 1
+    values[broken] = min(_count(values, broken) + 1, (1 << 32) - 1)
     for scope in ("volatile", "aggregate"):
         for location in ("device_memory", "total"):
             key = f"ecc.errors.{scope}.double_bit.{location}"
@@ -342,9 +387,8 @@ def _supported_clocks(device: Node) -> tuple[ClockTable, ...]:
 
 def _range(steps: Node | None) -> Sequence[int]:
     """{from, to, step}: from the fastest down; half steps are cut off, as the driver does."""
-    fastest, slowest = number(find(steps, "from")) or 0, number(find(steps, "to")) or 0
-    node = find(steps, "step")
-    step = float(node.value) if node is not None and isinstance(node.value, (int, float)) else 0.0
+    fastest, slowest = decimal(find(steps, "from")) or 0.0, decimal(find(steps, "to")) or 0.0
+    step = decimal(find(steps, "step"))
     if not step:
         return ()
     count = int((fastest - slowest) / step) + 1

@@ -42,12 +42,15 @@ DERIVED = frozenset(
 FLAGS = frozenset(
     [
         "multigpu_board",
+        "gpu_reset.required",
+        "gpu_reset.drain_recommended",
         "ecc.sram.threshold_exceeded",
         "retired_pages.pending_retirement",
         "remapped_rows.pending",
         "remapped_rows.failure_occurred",
         "repair.channel_pending",
         "repair.tpc_pending",
+        "repair.unrepairable_memory",
     ]
 )
 FEATURES = [
@@ -85,6 +88,7 @@ MISCONFIGURATIONS = (  # nvmlGpuFabricHealth incorrect configuration, value 0 fi
     "invalid_location",
     "gpu_state_invalid",
 )
+NO_PERMISSION_WORD = "no_permission"  # for a value that the driver tells to none but root
 PATTERNS = ("idle", "steady", "wave", "bursty", "training", "inference")
 DYNAMIC_PATTERNS = ("idle", "busy", "burst", "steady")
 FAILURE_MODES = ("healthy", "lost", "fallen_off_bus", "ecc_uncorrectable")
@@ -149,6 +153,8 @@ def cell_shape(cell: Cell) -> Scalar:
         return _word(*cell.choices, "auto")
     if cell.key == "fabric.health_summary":
         return _word(*HEALTH_SUMMARIES, "auto")
+    if cell.key == "power_smoothing.mode":
+        return _word(*cell.choices, NO_PERMISSION_WORD)
     if cell.choices:
         return _word(*cell.choices)
     if cell.key in FLAGS:
@@ -162,7 +168,10 @@ def cell_shape(cell: Cell) -> Scalar:
 
 CLOCKS = Either(
     Items(MEGAHERTZ, layout.MAX_GRAPHICS_CLOCKS),
-    Table({"from": MEGAHERTZ, "to": MEGAHERTZ, "step": Scalar("float", 0.5, 10_000)}, ("from", "to", "step")),
+    Table(
+        {"from": Scalar("float", 0, 65_535), "to": Scalar("float", 0, 65_535), "step": Scalar("float", 0.5, 10_000)},
+        ("from", "to", "step"),
+    ),
 )
 LOAD = Table(
     {"pattern": _word(*PATTERNS), "min": PERCENT, "max": PERCENT, "period_s": _SECONDS, "seed": _SEED},
@@ -238,7 +247,12 @@ _OTHER_DEVICE_KEYS: dict[str, Shape] = {
     "topology.default_level": _word(*TOPOLOGY_LEVELS),
     "gpm.supported": FLAG,
     "fabric.health": Table(
-        {**_HEALTH, "access_timeout_recovery": FLAG, "incorrect_configuration": _word(*MISCONFIGURATIONS)}
+        {
+            **_HEALTH,
+            "access_timeout_recovery": FLAG,
+            "incorrect_configuration": _word(*MISCONFIGURATIONS),
+            "partition_assigned": FLAG,
+        }
     ),
     "nvlink_error.rate": Scalar("float", 0, 1e9),
     "nvlink_error.links": Items(_count(layout.MAX_LINKS - 1), layout.MAX_LINKS),
@@ -298,6 +312,7 @@ NVLINK = Table(
         "switches": Items(
             Table({"bdf": BUS, "uuid": _text(), "device_id": _count(), "subsystem_id": _count()}, ("bdf",)), 64
         ),
+        "remote_switches": _count(64),
         "defaults": Table(
             {
                 "state": _word(*LINK_STATES),

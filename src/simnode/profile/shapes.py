@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,6 +17,7 @@ from simnode.profile.faults import Fault, UnknownKey, clipped, quoted
 
 NOT_AVAILABLE = "N/A"  # what captures and existing profiles write for a value that NVML refuses
 _NOTHING = (None, "", NOT_AVAILABLE)
+_SHORTEST, _MOST_MEANT = 3, 3  # letters of a short form; words that it may be short for
 
 
 @dataclass(frozen=True)
@@ -80,18 +81,6 @@ def check(node: Node, shape: Shape, key: str, faults: list[Fault]) -> None:
         _check_items(node, shape, key, faults)
 
 
-def unknown_part(key: str, shape: Shape) -> str:
-    """What is wrong with a dotted key that should be one of `shape`; "" if nothing is."""
-    for name in key.split("."):
-        shape = shape.mapping if isinstance(shape, Either) else shape
-        if not isinstance(shape, Table):
-            return "is no known key: there is nothing below a value"
-        if name not in shape.keys:
-            return _unknown(name, shape)
-        shape = shape.keys[name]
-    return ""
-
-
 def word(node: Node | None, choices: tuple[str, ...]) -> str | None:
     """The choice that a node names, in the schema's spelling; None for none, null, N/A or anything else."""
     if node is None:
@@ -118,11 +107,19 @@ def number(node: Node | None) -> int | None:
     return int(node.value) if isinstance(node.value, int) else None
 
 
+def decimal(node: Node | None) -> float | None:
+    """The number of a node, whole or not; None for none, null, N/A or anything else."""
+    if node is not None and isinstance(node.value, float):
+        return node.value
+    whole = number(node)
+    return None if whole is None else float(whole)
+
+
 def scalar_fault(node: Node, shape: Scalar) -> str:
     """What is wrong with a value that should be a `shape`; "" if nothing is."""
     value = node.value
     if isinstance(value, (dict, tuple)):
-        return f"must be {_form(shape)}, not a {'mapping' if isinstance(value, dict) else 'list'}"
+        return f"must be {form(shape)}, not a {'mapping' if isinstance(value, dict) else 'list'}"
     if value is None or value == NOT_AVAILABLE:
         return ""
     if shape.kind == "text":
@@ -134,11 +131,27 @@ def scalar_fault(node: Node, shape: Scalar) -> str:
     if shape.spelled and isinstance(value, str) and number(node) is not None:
         value = number(node)
     if isinstance(value, bool) or not isinstance(value, int if shape.kind == "int" else (int, float)):
-        return f"must be {_form(shape)}, not {_shown(node)}"
+        return f"must be {form(shape)}, not {_shown(node)}"
     too_small = shape.minimum is not None and value < shape.minimum
     if too_small or (shape.maximum is not None and value > shape.maximum) or not math.isfinite(value):
-        return f"must be {_form(shape)}, not {_shown(node)}"
+        return f"must be {form(shape)}, not {_shown(node)}"
     return ""
+
+
+def form(shape: Scalar) -> str:
+    """The right form of a value, in words that go behind "must be"."""
+    if shape.expect:
+        return shape.expect
+    if shape.kind == "word":
+        return f"one of {', '.join(shape.choices)}" if len(shape.choices) > 1 else shape.choices[0]
+    if shape.kind == "flag":
+        return "true or false"
+    if shape.kind == "text":
+        return "text"
+    noun = "an integer" if shape.kind == "int" else "a number"
+    if shape.minimum is not None and shape.maximum is not None:
+        return f"{noun} from {shape.minimum} to {shape.maximum}"
+    return noun if shape.minimum is None else f"{noun} of {shape.minimum} or more"
 
 
 def _check_table(node: Node, shape: Table, key: str, faults: list[Fault]) -> None:
@@ -170,7 +183,7 @@ def _check_items(node: Node, shape: Items, key: str, faults: list[Fault]) -> Non
     for index, entry in enumerate(node.value):
         path = f"{key}[{index}]"
         if isinstance(shape.entry, Scalar) and entry.value in _NOTHING:
-            faults.append(Fault(entry.file, path, entry.line, f"must be {_form(shape.entry)}, not {_shown(entry)}"))
+            faults.append(Fault(entry.file, path, entry.line, f"must be {form(shape.entry)}, not {_shown(entry)}"))
         else:
             check(entry, shape.entry, path, faults)
 
@@ -179,44 +192,50 @@ def _unknown(name: str, shape: Table) -> str:
     return f"is no known key{did_you_mean(name, tuple(shape.keys))}"
 
 
-def did_you_mean(name: str, known: tuple[str, ...]) -> str:
-    """`; did you mean "…"?` if a known word is near, else ""."""
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean "…"?` with the known words that are near, else ""."""
+    return meant(near(name, known))
+
+
+def meant(words: Sequence[str]) -> str:
+    """`; did you mean "…", "…" or "…"?`, or "" for no words."""
+    shown = [f'"{word}"' for word in words]
+    listed = " or ".join(part for part in (", ".join(shown[:-1]), *shown[-1:]) if part)
+    return f"; did you mean {listed}?" if listed else ""
+
+
+def near(name: str, known: Iterable[str], likeness: float = 0.66) -> tuple[str, ...]:
+    """The known words that may be meant: the one spelled most like it, else those it is short for (temp, total)."""
     import difflib
 
-    near = difflib.get_close_matches(name, known, 1, 0.6)
-    return f'; did you mean "{near[0]}"?' if near else ""
+    words = tuple(known)
+    alike = difflib.get_close_matches(name, words, 1, likeness)
+    if alike or len(name) < _SHORTEST:
+        return tuple(alike)
+    parts = name.casefold().split("_")
+    return tuple(word for word in words if _short_for(parts, word.casefold().split("_")))[:_MOST_MEANT]
+
+
+def _short_for(parts: list[str], whole: list[str]) -> bool:
+    """Each of `parts` begins one of `whole`."""
+    return all(any(word.startswith(part) for word in whole) for part in parts)
 
 
 def _text_fault(node: Node, shape: Scalar) -> str:
     if isinstance(node.value, bool):
-        return f"must be {_form(shape)}, not {_shown(node)}; quote it if the word is meant"
+        return f"must be {form(shape)}, not {_shown(node)}; quote it if the word is meant"
     written = _written(node)
     if not written.isprintable():
         return f"must be printable text, not {_shown(node)}"
     if shape.length and len(written.encode()) > shape.length:
         return f"must be {shape.length} bytes at the most, not {len(written.encode())}"
     if shape.pattern is not None and written and not shape.pattern.fullmatch(written):
-        return f"must be {_form(shape)}, not {_shown(node)}"
+        return f"must be {form(shape)}, not {_shown(node)}"
     return ""
 
 
 def _word_fault(node: Node, shape: Scalar) -> str:
-    return f"must be {_form(shape)}, not {_shown(node)}{did_you_mean(_written(node), shape.choices)}"
-
-
-def _form(shape: Scalar) -> str:
-    if shape.expect:
-        return shape.expect
-    if shape.kind == "word":
-        return f"one of {', '.join(shape.choices)}" if len(shape.choices) > 1 else shape.choices[0]
-    if shape.kind == "flag":
-        return "true or false"
-    if shape.kind == "text":
-        return "text"
-    noun = "an integer" if shape.kind == "int" else "a number"
-    if shape.minimum is not None and shape.maximum is not None:
-        return f"{noun} from {shape.minimum} to {shape.maximum}"
-    return noun if shape.minimum is None else f"{noun} of {shape.minimum} or more"
+    return f"must be {form(shape)}, not {_shown(node)}{did_you_mean(_written(node), shape.choices)}"
 
 
 def _meant(written: str, choices: tuple[str, ...]) -> str | None:

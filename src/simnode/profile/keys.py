@@ -1,0 +1,65 @@
+"""The keys that there are, dotted as people write them: a list to look into, and what may be meant by one there is not.
+
+It knows the schema only. Whether a key has an effect is another question (inert.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simnode.nvml.cells import BY_KEY
+from simnode.profile.shapes import Either, Items, Scalar, Shape, Table, form, meant, near
+
+_LIKENESS_AFAR = 0.8  # of a key elsewhere: there are many of them
+
+
+def dotted(shape: Table, above: str = "") -> Iterator[tuple[str, Shape]]:
+    """Every key of `shape` that holds a value or a list, with what that may be; in the schema's order."""
+    for name, child in shape.keys.items():
+        key = f"{above}.{name}" if above else name
+        if isinstance(child, Table) and not child.required:
+            yield from dotted(child, key)
+        else:
+            yield key, child
+
+
+def described(key: str, shape: Shape) -> str:
+    """What the value of a key may be, in words."""
+    if isinstance(shape, Scalar):
+        cell = BY_KEY.get(key)
+        unit = f" ({cell.unit})" if cell is not None and cell.unit else ""
+        return f"{form(shape)}{unit}"
+    if isinstance(shape, Items):
+        return "a list"
+    return "a list or a mapping" if isinstance(shape, Either) else "a mapping"
+
+
+def group(key: str, shape: Table) -> tuple[str, ...]:
+    """The keys below a dotted key that stands for several; none if it stands for a value or is unknown."""
+    found: Shape | None = shape
+    for name in key.split("."):
+        found = found.keys.get(name) if isinstance(found, Table) else None
+    return tuple(known for known, _ in dotted(found, key)) if isinstance(found, Table) and not found.required else ()
+
+
+def wrong_key(key: str, shape: Table) -> str:
+    """What is wrong with a dotted key that should be one of `shape`, and which may be meant; "" if nothing is wrong.
+
+    Where no key beside it is near, one of its name elsewhere is: `temperature_gpu_c` for that of `thermal`.
+    """
+    place: Shape = shape
+    for name in key.split("."):
+        place = place.mapping if isinstance(place, Either) else place
+        if not isinstance(place, Table):
+            return "is no known key: there is nothing below a value"
+        if name not in place.keys:
+            return f"is no known key{meant(near(name, place.keys) or _elsewhere(key, shape))}"
+        place = place.keys[name]
+    return ""
+
+
+def _elsewhere(key: str, shape: Table) -> tuple[str, ...]:
+    places: dict[str, str] = {}
+    for known, _ in dotted(shape):
+        places.setdefault(known.rpartition(".")[2], known)
+    return tuple(places[name] for name in near(key.rpartition(".")[2], places, _LIKENESS_AFAR))
