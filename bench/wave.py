@@ -35,7 +35,7 @@ async def _waves(directory: str, real_nodes: bool) -> tuple[float, float]:
 
     state = compile_state(load_board("h100"), Options(), {}, generation=1)
     host = Host(directory, boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip())
-    files = DriverFiles(*(Path(native(name)).read_bytes() for name in ("libnvidia-ml.so", "nvidia-smi")))
+    files = DriverFiles(*(Path(native(name)).read_bytes() for name in ("libnvidia-ml.so", "nvidia-smi", "libcuda.so")))
     driver = GPUDriver(host, files, "node" if real_nodes else "stand-in")
     moments = [time.perf_counter()]
     for _ in range(2):

@@ -66,22 +66,26 @@ class Artefact:
     folders: tuple[str, ...]
     link: tuple[str, ...]
     inputs: tuple[str, ...] = ()
+    contract: elf.Contract | None = None
+
+
+def _loadable(name: str, folders: tuple[str, ...], contract: elf.Contract) -> Artefact:
+    """A library that any program may load; what it exports is in exports.map of its first folder."""
+    exports = f"native/{folders[0]}/exports.map"
+    link = (
+        *SHARED,
+        f"-Wl,-soname,{contract.soname}",
+        "-Wl,-z,nodelete",
+        "-Wl,-Bsymbolic",
+        f"-Wl,--version-script={exports}",
+    )
+    return Artefact(name, folders, link, (exports,), contract)
 
 
 GENERATORS = (Generator("simnode.nvml.header", ("src/simnode/nvml/*.py",)),)
 ARTEFACTS = (
-    Artefact(
-        "libnvidia-ml.so",
-        ("nvml",),
-        (
-            *SHARED,
-            "-Wl,-soname,libnvidia-ml.so.1",
-            "-Wl,-z,nodelete",
-            "-Wl,-Bsymbolic",
-            "-Wl,--version-script=native/nvml/exports.map",
-        ),
-        ("native/nvml/exports.map",),
-    ),
+    _loadable("libnvidia-ml.so", ("nvml",), elf.NVML),
+    _loadable("libcuda.so", ("cuda", "nvml"), elf.CUDA),
     Artefact("libpublish.so", ("publish",), SHARED),
     Artefact("nvidia-smi", ("smi", "nvml"), ("-static",)),
     Artefact("init", ("init",), ("-static",)),
@@ -153,9 +157,9 @@ class Builder:
         begun = time.time_ns()
         _run(command)
         os.utime(record, ns=(begun, begun))
-        if artefact.name == "libnvidia-ml.so" and (faults := elf.faults(record)):
+        if artefact.contract and (faults := elf.faults(record, artefact.contract)):
             record.unlink()
-            raise BuildError("libnvidia-ml.so breaks its contract: " + "; ".join(faults))
+            raise BuildError(f"{artefact.name} breaks its contract: " + "; ".join(faults))
         _command_file(record).write_text(shlex.join(command))
         fresh = final.with_name(f".{artefact.name}.new")
         shutil.copyfile(record, fresh)

@@ -1,7 +1,7 @@
-"""The contract of libnvidia-ml.so as a file, checked in every build: what it imports, exports, needs and weighs.
+"""The contract of a library that other programs load, checked in every build: what it imports, exports, needs, weighs.
 
 The same file has to load in any process of any container: an old glibc, musl, no other library at hand. So it may use
-only the C library's oldest names, and offers only NVML's.
+only the C library's oldest names, and offers only those of its API.
 """
 
 from __future__ import annotations
@@ -9,9 +9,22 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
-BYTES_AT_MOST = 300 * 1024
+
+@dataclass(frozen=True)
+class Contract:
+    """What is particular to one library: its SONAME, how the names begin that it offers, its bytes at most."""
+
+    soname: str
+    prefix: str
+    bytes_at_most: int
+
+
+NVML = Contract("libnvidia-ml.so.1", "nvml", 300 * 1024)
+CUDA = Contract("libcuda.so.1", "cu", 200 * 1024)
+
 GLIBC_AT_MOST = (2, 17)
 
 # What the library may call: in glibc 2.17 and in musl, keeps no state of its own, starts no thread, takes no lock.
@@ -27,23 +40,23 @@ IMPORTS = frozenset((
 WEAK = frozenset(("__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable"))
 
 
-def faults(library: Path) -> list[str]:
-    """Every way in which `library` breaks the contract, one line each; empty = it holds."""
+def faults(library: Path, contract: Contract = NVML) -> list[str]:
+    """Every way in which `library` breaks its contract, one line each; empty = it holds."""
     dynamic = _readelf(library, "-d")
     found = [f"needs {name}" for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic) if name != "libc.so.6"]
-    if "[libnvidia-ml.so.1]" not in "".join(re.findall(r"\(SONAME\).*", dynamic)):
-        found.append("its SONAME is not libnvidia-ml.so.1")
+    if f"[{contract.soname}]" not in "".join(re.findall(r"\(SONAME\).*", dynamic)):
+        found.append(f"its SONAME is not {contract.soname}")
     if "NODELETE" not in dynamic:
         found.append("it can be unloaded while handles point into it (no -z nodelete)")
     if "(TEXTREL)" in dynamic:
         found.append("it relocates its code")
     for name, version, defined in _symbols(library):
-        if defined and not name.startswith("nvml"):
+        if defined and not name.startswith(contract.prefix):
             found.append(f"exports {name}")
         if not defined:
             found.extend(_import_faults(name, version))
-    if (size := library.stat().st_size) > BYTES_AT_MOST:
-        found.append(f"has {size} bytes, at most {BYTES_AT_MOST} allowed")
+    if (size := library.stat().st_size) > contract.bytes_at_most:
+        found.append(f"has {size} bytes, at most {contract.bytes_at_most} allowed")
     return found
 
 

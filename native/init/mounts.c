@@ -60,7 +60,7 @@ static void overlay(const char *lower, const char *directory) {
     refuse(step);
 }
 
-/* The library directory shows libnvidia-ml.so.1 and the node root, the program directory nvidia-smi. */
+/* The library directory shows the driver's libraries and the node root, the program directory nvidia-smi. */
 static void mount_overlays(const struct plan *plan, const char *node_root) {
     char path[PATH_MAX];
     struct submounts submounts = {.place = SCAFFOLD "/submounts"};
@@ -71,6 +71,8 @@ static void mount_overlays(const struct plan *plan, const char *node_root) {
     make_directory(SCAFFOLD "/library/simnode");
     make_link(SCAFFOLD "/library", "libnvidia-ml.so.1", "simnode/driver/usr/lib64/libnvidia-ml.so.1");
     make_link(SCAFFOLD "/library", "libnvidia-ml.so", "libnvidia-ml.so.1");
+    make_link(SCAFFOLD "/library", "libcuda.so.1", "simnode/driver/usr/lib64/libcuda.so.1");
+    make_link(SCAFFOLD "/library", "libcuda.so", "libcuda.so.1");
     make_directory(SCAFFOLD "/programs");
     join_path(path, node_root, "driver/usr/bin/nvidia-smi");
     make_link(SCAFFOLD "/programs", "nvidia-smi", path);

@@ -1,10 +1,11 @@
-"""The library serves programs of another C library: the same file loads under musl."""
+"""The libraries serve programs of another C library: the same files load under musl."""
 
 from __future__ import annotations
 
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,41 +17,45 @@ from tests.consumers.expected import gpus
 pytestmark = pytest.mark.consumer
 
 
+@dataclass(frozen=True)
+class Musl:
+    """The programs of this folder by the name of their source, and the loader that starts them."""
+
+    programs: dict[str, Path]
+    loader: Path
+
+    def lines(self, node: Node, name: str) -> list[str]:
+        """What one of them prints. musl searches other directories, so it is told that of the machine's C library."""
+        maps = Path("/proc/self/maps").read_text().splitlines()
+        directory = next(Path(line.split()[-1]).parent for line in maps if line.endswith("/libc.so.6"))
+        command = ("env", f"LD_LIBRARY_PATH={directory}", self.loader, self.programs[name])
+        return node.output(*command).splitlines()
+
+
 @pytest.fixture(scope="module")
-def read(program: Obtain) -> Iterator[tuple[Path, Path]]:
-    """read.c built against musl, where every user can run it, and the loader that starts it."""
+def musl(program: Obtain) -> Iterator[Musl]:
+    """read.c and devices.c built against musl, where every user can run them."""
     loader, include = program("musl").path, program("musl-dev").path
     libraries = program("musl-dev").root / "usr" / "lib" / include.name
+    compile_flags: list[str | Path] = ["-nostdinc", "-isystem", include, "-fno-stack-protector", "-U_FORTIFY_SOURCE"]
+    start = [libraries / name for name in ("Scrt1.o", "crti.o")]
+    link_flags: list[str | Path] = ["-pie", "-nostdlib", f"-Wl,-dynamic-linker,{loader}", *start]
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o755)
-        compiled, output = Path(directory) / "read.o", Path(directory) / "read"
-        source = Path(__file__).with_name("read.c")
-        compile_flags: list[str | Path] = [
-            "-nostdinc",
-            "-isystem",
-            include,
-            "-fno-stack-protector",
-            "-U_FORTIFY_SOURCE",
-        ]
-        subprocess.run(["cc", "-c", *compile_flags, source, "-o", compiled], check=True)
-        start = [libraries / name for name in ("Scrt1.o", "crti.o")]
-        command: list[str | Path] = [
-            "cc",
-            "-pie",
-            "-nostdlib",
-            f"-Wl,-dynamic-linker,{loader}",
-            *start,
-            compiled,
-            loader,
-        ]
-        subprocess.run([*command, libraries / "crtn.o", "-o", output], check=True)
-        yield output, loader
+        programs = {name: Path(directory) / name for name in ("read", "devices")}
+        for name, output in programs.items():
+            compiled = output.with_suffix(".o")
+            source = Path(__file__).with_name(f"{name}.c")
+            subprocess.run(["cc", "-c", *compile_flags, source, "-o", compiled], check=True)
+            command = ["cc", *link_flags, compiled, loader, libraries / "crtn.o", "-o", output]
+            subprocess.run(command, check=True)
+        yield Musl(programs, loader)
 
 
-def test_a_musl_program_reads_every_gpu(namespaced: Node, read: tuple[Path, Path]) -> None:
-    """musl searches other directories, so it is told the one of the machine's C library."""
-    program, loader = read
-    maps = Path("/proc/self/maps").read_text().splitlines()
-    directory = next(Path(line.split()[-1]).parent for line in maps if line.endswith("/libc.so.6"))
-    lines = namespaced.output("env", f"LD_LIBRARY_PATH={directory}", loader, program).splitlines()
-    assert [int(line) for line in lines] == [gpu.temperature for gpu in gpus()]
+def test_a_musl_program_reads_every_gpu(namespaced: Node, musl: Musl) -> None:
+    assert [int(line) for line in musl.lines(namespaced, "read")] == [gpu.temperature for gpu in gpus()]
+
+
+def test_a_musl_program_lists_the_cuda_devices(namespaced: Node, musl: Musl) -> None:
+    listed = [line.split(", ") for line in musl.lines(namespaced, "devices")]
+    assert [(name, f"0000{bus}") for name, _, _, bus in listed] == [(gpu.name, gpu.bus_id) for gpu in gpus()]

@@ -82,9 +82,20 @@ def test_a_name_of_a_newer_glibc_is_found(tmp_path: Path) -> None:
     assert elf.faults(library) == ["imports close@GLIBC_2.34, newer than glibc 2.17"]
 
 
-def test_the_shipped_library_keeps_its_contract() -> None:
-    """The one in the package."""
-    assert elf.faults(NATIVE / "libnvidia-ml.so") == []
+def test_each_library_has_a_contract_of_its_own(tmp_path: Path) -> None:
+    """libcuda.so has another SONAME and offers other names."""
+    options = ("-Wl,-soname,libcuda.so.1", NODELETE)
+    assert elf.faults(built(tmp_path, "int cuInit(void) { return 0; }", *options), elf.CUDA) == []
+    found = elf.faults(built(tmp_path, "int nvmlInit(void) { return 0; }", *KEPT), elf.CUDA)
+    assert found == ["its SONAME is not libcuda.so.1", "exports nvmlInit"]
+
+
+@pytest.mark.parametrize(
+    ("library", "contract"), [("libnvidia-ml.so", elf.NVML), ("libcuda.so", elf.CUDA)], ids=["nvml", "cuda"]
+)
+def test_a_shipped_library_keeps_its_contract(library: str, contract: elf.Contract) -> None:
+    """Those in the package."""
+    assert elf.faults(NATIVE / library, contract) == []
 
 
 def test_the_shipped_library_offers_every_function_of_the_header() -> None:

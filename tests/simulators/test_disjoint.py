@@ -26,7 +26,7 @@ NAMES = st.sampled_from(["driver", "topology", "fabric-state", "run", "config", 
 
 def simulators() -> Iterable[TreeSimulator]:
     host = Host("/nonexistent", boot_id="boot")
-    yield GPUDriver(host, DriverFiles(b"library", b"nvidia-smi"), "stand-in")
+    yield GPUDriver(host, DriverFiles(b"library", b"nvidia-smi", b"cuda"), "stand-in")
     yield FabricManager(host, Reports().report, logging.getLogger())
     yield NVLink(host)
 

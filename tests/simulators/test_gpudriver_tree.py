@@ -35,6 +35,23 @@ def test_every_gpu_has_a_node_and_an_information_file(gpus: int) -> None:
     }
 
 
+def test_a_driver_with_libcuda_has_it_beside_the_other_library() -> None:
+    """By the driver's release, by its SONAME, and by the name that linkers use."""
+    files = DriverFiles(library=b"library", nvidia_smi=b"nvidia-smi", cuda=b"cuda")
+    wanted = GPUDriver(Host("/nonexistent", boot_id="1"), files, "node").tree(state(0), FACTS)
+    assert set(wanted.paths) - set(tree(state(0)).paths) == {
+        "driver/usr/lib64/libcuda.so",
+        "driver/usr/lib64/libcuda.so.1",
+        "driver/usr/lib64/libcuda.so.550.163.01",
+    }
+    for surface in (
+        File("driver/usr/lib64/libcuda.so.550.163.01", b"cuda", 0o755),
+        Link("driver/usr/lib64/libcuda.so.1", "libcuda.so.550.163.01"),
+        Link("driver/usr/lib64/libcuda.so", "libcuda.so.1"),
+    ):
+        assert wanted.get(surface.path) == surface
+
+
 def test_the_fixed_surfaces_are_a_drivers() -> None:
     wanted = tree(state(0))
     assert wanted.paths == (

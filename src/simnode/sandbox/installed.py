@@ -32,5 +32,5 @@ def agent_command(nvidia_smi: Path | None) -> tuple[str, ...]:
     program = str(nvidia_smi) if nvidia_smi is not None else native("nvidia-smi")
     return (
         sys.executable, "-P", "-m", "simnode.sandbox.agent",
-        "--library", native("libnvidia-ml.so"), "--nvidia-smi", program,
+        "--library", native("libnvidia-ml.so"), "--cuda", native("libcuda.so"), "--nvidia-smi", program,
     )  # fmt: skip

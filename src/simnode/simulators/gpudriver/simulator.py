@@ -38,10 +38,11 @@ PROC = "driver/proc/driver/nvidia"
 
 
 class DriverFiles(msgspec.Struct, frozen=True):
-    """The programs that a driver brings: the bytes of libnvidia-ml.so and of nvidia-smi."""
+    """The programs that a driver brings: the bytes of libnvidia-ml.so, nvidia-smi, libcuda.so (empty: not staged)."""
 
     library: bytes
     nvidia_smi: bytes
+    cuda: bytes = b""
 
 
 class GPUDriver(TreeSimulator):
@@ -59,7 +60,7 @@ class GPUDriver(TreeSimulator):
         self._devices = devices
         self._machine = machine
         self._nvidia_smi = File("driver/usr/bin/nvidia-smi", files.nvidia_smi, 0o755)
-        self._library = self._nvidia_smi
+        self._libraries: dict[str, File] = {}
         self._publisher: Publisher | None = None
         self._mapped = (0, 0)
         self._encoded = Memory()
@@ -106,17 +107,23 @@ class GPUDriver(TreeSimulator):
             yield CharacterDevice(path, major, minor) if self._devices == "node" else StandIn(path)
 
     def _programs(self, state: State) -> Iterator[Surface]:
-        library = f"libnvidia-ml.so.{_component(state.software.driver_version)}"
-        yield self._library_file(f"driver/usr/lib64/{library}")
-        yield Link("driver/usr/lib64/libnvidia-ml.so.1", library)
-        yield Link("driver/usr/lib64/libnvidia-ml.so", "libnvidia-ml.so.1")
+        yield from self._library("libnvidia-ml.so", self._files.library, state)
+        if self._files.cuda:
+            yield from self._library("libcuda.so", self._files.cuda, state)
         yield self._nvidia_smi
 
-    def _library_file(self, path: str) -> File:
+    def _library(self, name: str, content: bytes, state: State) -> Iterator[Surface]:
+        """The library of the driver's release, and the links to it: by its SONAME and without any version."""
+        file = f"{name}.{_component(state.software.driver_version)}"
+        yield self._library_file(name, f"driver/usr/lib64/{file}", content)
+        yield Link(f"driver/usr/lib64/{name}.1", file)
+        yield Link(f"driver/usr/lib64/{name}", f"{name}.1")
+
+    def _library_file(self, name: str, path: str, content: bytes) -> File:
         """The library at `path`, the same value as long as the path is: its bytes are fingerprinted once."""
-        if self._library.path != path:
-            self._library = File(path, self._files.library, 0o755)
-        return self._library
+        if name not in self._libraries or self._libraries[name].path != path:
+            self._libraries[name] = File(path, content, 0o755)
+        return self._libraries[name]
 
     def _proc(self, state: State) -> Iterator[Surface]:
         release = state.software.driver_version
