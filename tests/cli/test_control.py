@@ -50,6 +50,20 @@ def test_what_is_set_is_got_and_reset(node: Node) -> None:
     assert said(node, "get", "--gpu", "3", "utilization.gpu") == "0\n"
 
 
+def test_a_group_is_a_line_for_each_of_its_keys_that_is_set(node: Node) -> None:
+    assert said(node, "get", "--gpu", "3", "remapped_rows").splitlines()[0] == "3:remapped_rows.correctable=0"
+    said(node, "set", "--gpu", "3", "failure.mode=lost")
+    assert said(node, "get", "--gpu", "3", "failure") == "3:failure.mode=lost\n"
+    assert said(node, "get", "--gpu", "3", "failure.xid.code") == "null\n"
+    assert json.loads(said(node, "get", "--json", "--gpu", "3", "failure")) == {"3": {"failure": {"mode": "lost"}}}
+
+
+def test_a_socket_and_a_name_exclude_each_other(node: Node) -> None:
+    done = simnode(node, "status", "--name", "lab", "--socket", str(node.socket))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "not allowed with argument --name" in done.stderr
+
+
 def test_the_node_itself_is_set_without_a_gpu(node: Node) -> None:
     said(node, "set", "system.num_devices=2")
     assert len(json.loads(said(node, "status", "--json"))["gpus"]) == 2
@@ -70,10 +84,27 @@ def test_status_is_for_people_and_for_programs(node: Node) -> None:
 
 
 def test_a_failure_that_waits_is_shown_as_one(node: Node) -> None:
-    said(node, "set", "--gpu", "1", "failure={mode: lost, after_calls: 5}")
+    done = simnode(node, "set", "--gpu", "1", "failure={mode: lost, after_calls: 5}")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "simnode: note: set: no effect yet: failure.after_calls; a failure that waits for a trigger never comes\n",
+    )
     line = "lost; waiting: after_calls/probability have no effect yet\n"
     assert said(node, "fault", "list").endswith(f": {line}")
     assert f"; {line}" in said(node, "status")
+
+
+def test_what_has_no_effect_is_set_all_the_same_and_said(node: Node) -> None:
+    done = simnode(node, "set", "--gpu", "1", "features.fp8_support=true", "gpm.supported=true", "utilization.gpu=5")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "simnode: note: set: no effect yet: features.fp8_support, gpm.supported\n"
+    assert said(node, "get", "--gpu", "1", "features.fp8_support") == "true\n"
+
+
+def test_a_mode_that_is_set_forgets_the_xid_of_the_fault_before(node: Node) -> None:
+    said(node, "fault", "inject", "--gpu", "1", "fallen_off_bus")
+    said(node, "set", "--gpu", "1", "failure.mode=lost")
+    assert said(node, "fault", "list").endswith(": lost\n")
 
 
 def test_faults_come_and_go(node: Node) -> None:
@@ -94,10 +125,21 @@ def test_faults_come_and_go(node: Node) -> None:
         (["set", "--gpu", "9", "utilization.gpu=1"], 'the node has no GPU "9"'),
         (["set", "--gpu", "3"], "required: KEY=VALUE"),
         (["set", "utilization.gpu=5"], "add --gpu N or --gpu all"),
+        (["set", "--gpu", "3", "utilization.gpu"], '"utilization.gpu" must be KEY=VALUE'),
+        (["set", "--gpu", "3", "name=N/A"], "name: must not be N/A"),
+        (["set", "--gpu", "all", "memory.total_bytes="], "memory.total_bytes: must not be unset"),
+        (["set", "--gpu", "3", "thermal.temp=1"], 'did you mean "temperature_gpu_c"'),
+        (["set", "temperature=5"], '"thermal.target_temperature_c"? It is a GPU\'s value: add --gpu N'),
+        (["set", "--gpu", "3", "num_devices=5"], '"system.num_devices"? It is the node\'s own value: leave out --gpu'),
+        (["set", "--gpu", "3", "utilization=5"], "set one, such as utilization.gpu"),
+        (["get", "--gpus", "3"], 'did you mean "--gpu"?'),
+        (["status", "lab"], "a node is named by --name; `simnode status --help` tells more"),
+        (["fault", "injct"], 'did you mean "inject"?'),
         (["get", "--gpu", "3", "nonsense"], "nonsense: is no known key"),
         (["reset", "--gpu", "3", "thermal.temperatur_gpu_c"], 'did you mean "temperature_gpu_c"?'),
         (["fault", "inject", "lost"], "required: --gpu"),
-        (["fault", "inject", "--gpu", "1", "melted"], "invalid choice: 'melted'"),
+        (["fault", "inject", "--gpu", "1", "melted"], "'melted' is no way to fail: it is one of lost,"),
+        (["fault", "inject", "--gpu", "1", "lots"], 'did you mean "lost"?'),
         (["fault", "inject", "--gpu", "1"], "a fault is a mode"),
     ],
 )

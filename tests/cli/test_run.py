@@ -12,9 +12,9 @@ import pytest
 SIMNODE = (sys.executable, "-P", "-m", "simnode")
 
 
-def simnode(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """`simnode WORDS` with an environment that sets nothing."""
-    environ = {"PATH": os.defpath}
+def simnode(*words: str | Path, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """`simnode WORDS` with an environment that sets nothing but this."""
+    environ = {"PATH": os.defpath, **environ}
     return subprocess.run(
         [*SIMNODE, *words], cwd=cwd, env=environ, capture_output=True, text=True, timeout=30, check=False
     )
@@ -31,13 +31,16 @@ def simnode(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
         pytest.param(["--board", "", "--", "true"], "--board", id="empty board"),
         pytest.param(["--driver-version", "", "--", "true"], "--driver-version", id="empty driver version"),
         pytest.param(["--set", "name=", "--", "true"], "--set: name", id="name taken away"),
+        pytest.param(["--set", "name=N/A", "--", "true"], "--set: name: must not be N/A", id="name refused"),
+        pytest.param(["--set", "temp=9", "--", "true"], 'did you mean "thermal.temp', id="key without its group"),
+        pytest.param(["--set", "system.num_devices=2", "--", "true"], "the node's own value", id="key of the node"),
         pytest.param(["--gpus", "many", "--", "true"], "many", id="not a number of GPUs"),
         pytest.param(["--gpus", "65", "--", "true"], "64", id="more GPUs than the image has room for"),
         pytest.param(["--driver-version", "../../x", "--", "true"], "../../x", id="driver version is a path"),
         pytest.param(["--set", "thermal.temperature_gpu=91", "--", "true"], "temperature_gpu_c", id="unknown key"),
         pytest.param(["--set", "thermal", "--", "true"], "thermal", id="no value"),
         pytest.param(["--bord", "h100", "--", "true"], "--board", id="unknown option"),
-        pytest.param(["--board", "h100"], "CMD", id="no command"),
+        pytest.param(["--board", "h100"], "CMD is missing: say what to run, such as `simnode run -- ", id="no command"),
         pytest.param(["--board", "h100", "--profile", "x.yaml", "--", "true"], "exclude", id="board and profile"),
         pytest.param(["--profile", "missing.yaml", "--", "true"], "missing.yaml", id="no such profile"),
         pytest.param(["--profile", "/", "--", "true"], "directory", id="profile is a directory"),
@@ -73,6 +76,75 @@ def test_number_of_gpus(tmp_path: Path) -> None:
     """The option beats the board."""
     done = simnode("run", "--gpus", "3", "--", "nvidia-smi", "-L", cwd=tmp_path)
     assert len(done.stdout.splitlines()) == 3, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "gpus"),
+    [
+        pytest.param([], {"SIMNODE_GPUS": "3"}, 3, id="environment beats the board"),
+        pytest.param([], {"SIMNODE_GPUS": "3", "GPU_COUNT": "2"}, 3, id="SIMNODE_GPUS beats GPU_COUNT"),
+        pytest.param(["--gpus", "1"], {"SIMNODE_GPUS": "3", "GPU_COUNT": "2"}, 1, id="option beats environment"),
+        pytest.param([], {"GPU_COUNT": "2"}, 2, id="GPU_COUNT beats the board"),
+        pytest.param(["--board", "h100", "--gpus", "1"], {"SIMNODE_PROFILE": "no.yaml"}, 1, id="board beats profile"),
+        pytest.param([], {"SIMNODE_BOARD": "h100", "SIMNODE_GPUS": ""}, 8, id="an empty variable says nothing"),
+    ],
+)
+def test_option_beats_environment_beats_profile(
+    tmp_path: Path, words: list[str], environ: dict[str, str], gpus: int
+) -> None:
+    """As for the agent."""
+    done = simnode("run", *words, "--", "nvidia-smi", "-L", cwd=tmp_path, **environ)
+    assert len(done.stdout.splitlines()) == gpus, done.stderr
+
+
+def test_every_option_of_a_node_can_be_a_variable(tmp_path: Path) -> None:
+    """Profile, driver and program; the board and the number of GPUs are above."""
+    (tmp_path / "mine.yaml").write_text(simnode("profile", "show", "h100", cwd=tmp_path).stdout)
+    (tmp_path / "mine").write_text("#!/bin/sh\ncat /proc/driver/nvidia/version\n")
+    (tmp_path / "mine").chmod(0o755)
+    environ = {
+        "SIMNODE_PROFILE": "mine.yaml",
+        "SIMNODE_DRIVER_VERSION": "550.163.01",
+        "SIMNODE_NVIDIA_SMI": "mine",
+        "DRIVER_VERSION": "535.104.05",
+    }
+    assert " 550.163.01 " in simnode("run", "--", "nvidia-smi", cwd=tmp_path, **environ).stdout
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("SIMNODE_BOARD", "h10", 'SIMNODE_BOARD: "h10" is no known board; did you mean "h100"?'),
+        ("SIMNODE_GPUS", "many", "SIMNODE_GPUS: 'many' is no number of GPUs, such as 8"),
+        ("SIMNODE_GPUS", "65", "SIMNODE_GPUS: must be a number of GPUs from 0 to 64, not 65"),
+        ("SIMNODE_DRIVER_VERSION", "x", "SIMNODE_DRIVER_VERSION: must be a driver version such as 550.163.01, not "),
+        ("SIMNODE_NVIDIA_SMI", "missing", "SIMNODE_NVIDIA_SMI: missing is not a file that can be read and executed"),
+        ("SIMNODE_PROFILE", "missing.yaml", "missing.yaml: no such file"),
+    ],
+)
+def test_what_is_wrong_in_the_environment_is_said_of_its_variable(
+    tmp_path: Path, variable: str, value: str, said: str
+) -> None:
+    done = simnode("run", "--", "true", cwd=tmp_path, **{variable: value})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"simnode: {said}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_board_and_profile_exclude_each_other_in_the_environment_too(tmp_path: Path) -> None:
+    done = simnode("run", "--", "true", cwd=tmp_path, SIMNODE_BOARD="h100", SIMNODE_PROFILE="mine.yaml")
+    assert done.stderr == "simnode: SIMNODE_BOARD and SIMNODE_PROFILE exclude each other: give one of them\n"
+
+
+def test_what_is_set_without_effect_is_said_and_the_command_runs(tmp_path: Path) -> None:
+    done = simnode("run", "--set", "gpm.supported=true", "--", "echo", "ran", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert done.stderr == "simnode: note: --set: no effect yet: gpm.supported\n"
+
+
+def test_help_that_the_command_is_asked_for_is_the_commands(tmp_path: Path) -> None:
+    for words in (["sh", "-c", 'echo "$1"', "sh", "-h"], ["--", "echo", "-h"]):
+        assert simnode("run", *words, cwd=tmp_path).stdout == "-h\n"
 
 
 def test_own_nvidia_smi(tmp_path: Path) -> None:

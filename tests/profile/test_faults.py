@@ -317,6 +317,14 @@ def test_an_option_that_contradicts_the_profile_is_blamed_itself(keys: str, opti
     assert faults(text, Options(overrides=(option,))) == [f"--set: {expected}"]
 
 
+def test_a_number_of_gpus_that_is_none_is_the_only_fault() -> None:
+    """No bus id is held against a number that nobody knows."""
+    text = load_board("t4").text.replace("num_devices: 4", "num_devices: many")
+    assert [fault.partition(": ")[2] for fault in faults(text)] == [
+        'system.num_devices: must be an integer from 0 to 64, not "many"'
+    ]
+
+
 def test_an_unknown_board_names_the_nearest() -> None:
     with pytest.raises(ProfileError, match=r'^--board: "h10" is no known board; did you mean "h100"\?$'):
         load_board("h10")

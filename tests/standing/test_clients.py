@@ -85,7 +85,6 @@ def test_what_the_agent_refuses_is_one_line_and_exit_2(node: Runner) -> None:
         pytest.param(["fault", "inject", "--gpu", "1", "sick"], "fallen_off_bus", id="unknown fault"),
         pytest.param(["fault", "inject", "lost"], "--gpu", id="which GPU"),
         pytest.param(["fault", "break"], "inject, list, clear", id="unknown verb"),
-        pytest.param(["fault"], "inject, list, clear", id="no verb"),
         pytest.param(["down", "--all", "--name", "x"], "--all", id="which node"),
     ],
 )

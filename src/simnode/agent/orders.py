@@ -7,6 +7,7 @@ is named by its index, its UUID or "all"; `set` and `reset` without one mean the
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -22,19 +23,26 @@ from simnode.profile import Compiler, Overrides, ProfileError
 from simnode.profile.changes import FAILURE, Target, assign, clear, inject, laid, reset
 from simnode.profile.document import Node, find, plain
 from simnode.profile.faults import Fault, UnknownKey
+from simnode.profile.inert import DEVICE_KEYS, NODE_KEYS, note, without_effect
+from simnode.profile.keys import wrong_key
 from simnode.profile.overrides import assignments, merge
 from simnode.profile.schema import DERIVED, DEVICE, DEVICE_DEFAULTS, NODE_SECTIONS, U32
-from simnode.profile.shapes import Table, number, text, unknown_part
+from simnode.profile.shapes import Table, number, text
+from simnode.refusals import told
 from simnode.sources.file import FileSource
 from simnode.state import DeviceRuntime, DeviceSpec, State
+from simnode.threads import in_thread
 
 GPU = int | str
 Mode = Literal["lost", "fallen_off_bus", "ecc_uncorrectable"]
 
 # What the driver reports beside the fault itself (NVIDIA's XID catalogue): fallen off the bus, double-bit ECC error.
 _XIDS: dict[str | None, int] = {"fallen_off_bus": 79, "ecc_uncorrectable": 48}
+_LOG = logging.getLogger("simnode.control")
 _PATIENCE = 45.0
 _WAITING = "after_calls/probability have no effect yet"
+
+_NO_OVERRIDES = Overrides()
 
 Answer = dict[str, object]
 
@@ -123,7 +131,10 @@ async def answered(orders: Orders, line: bytes) -> Answer:
     except ProfileError as error:
         return {"ok": False, "code": REFUSED, "faults": [str(fault) for fault in error.faults]}
     except OSError as error:
-        return {"ok": False, "code": FAILED, "faults": [f"cannot be stored: {error}"]}
+        return {"ok": False, "code": FAILED, "faults": [f"cannot be stored: {told(error)}"]}
+    except Exception as error:
+        _LOG.exception("a request through the control socket cannot be carried out")
+        return {"ok": False, "code": FAILED, "faults": [f"cannot be carried out: {type(error).__name__}: {error}"]}
 
 
 class Orders:
@@ -145,7 +156,8 @@ class Orders:
             case Faults():
                 return await self._source.ask(_faults)
             case Status():
-                return {**await self._source.ask(_status), "health": self._health()}
+                known = await self._source.ask(_status)
+                return {**known, "health": self._health(), "source_error": self._source.error}
         return await self._change(order)
 
     async def _change(self, order: Set | Reset | Inject | Clear) -> Answer:
@@ -153,18 +165,18 @@ class Orders:
             state = await self._source.start_over()
             await self._published(state.generation)
             return {"generation": state.generation}
-        patch = _patch(order) if isinstance(order, Set) else None
+        patch = await in_thread(partial(_patch, order)) if isinstance(order, Set) else None
 
         def edit(compiler: Compiler, state: State, old: Overrides) -> Overrides:
             if isinstance(order, Set):
                 assert patch is not None
                 return assign(old, "node" if order.gpu is None else _target(state, order.gpu), patch)
             if isinstance(order, Reset):
-                aim = None if order.gpu is None else _target(state, order.gpu)
+                aim = None if order.gpu is None else _target(state, order.gpu, old)
                 unlaid = [key for key in order.keys if not laid(old, key)]
                 _refuse_unknown("reset", unlaid, order.gpu, DEVICE_DEFAULTS)
                 return reset(old, aim, order.keys)
-            target = _target(state, order.gpu)
+            target = _target(state, order.gpu, old if isinstance(order, Clear) else _NO_OVERRIDES)
             if isinstance(order, Inject):
                 xid = _XIDS.get(order.mode) if order.xid is None else order.xid or None
                 if order.mode is None and xid is None:
@@ -172,21 +184,23 @@ class Orders:
                         ("a fault is a mode (lost, fallen_off_bus, ecc_uncorrectable), an XID, or both",), 2
                     )
                 return inject(old, target, order.mode, xid, self._source.next_generation)
-            indices = (target,) if isinstance(target, int) else range(len(state.devices))
+            there = range(len(state.devices))
+            indices = there if target == "all" else [index for index in there if index == target]
             bare = Overrides(node=old.node)
             below = any(find(compiler.effective(index, bare), FAILURE) is not None for index in indices)
             return clear(old, target, below=below)
 
         state = await self._source.change(edit)
         await self._published(state.generation)
-        return {"generation": state.generation}
+        return {"generation": state.generation, **({} if patch is None else _notes(order.gpu, patch))}
 
     async def _published(self, generation: int) -> None:
         try:
             async with asyncio.timeout(_PATIENCE):
                 failures = await self._agent.settled(generation)
         except TimeoutError:
-            reason = f"stored, but the node has not taken it within {_PATIENCE:g} s; it goes on trying"
+            why = self._agent.readiness().check().reason or "it is busy"
+            reason = f"stored, but the node has not taken it within {_PATIENCE:g} s ({why}); it goes on trying"
             raise OrderError((reason,), FAILED) from None
         if failures:
             raise OrderError(tuple(f"stored, but not published yet: {failure}" for failure in failures), FAILED)
@@ -217,38 +231,54 @@ def _patch(order: Set) -> Node:
         raise ProfileError(tuple(_advised(fault, order.gpu) for fault in error.faults)) from None
 
 
+def _notes(gpu: GPU | None, patch: Node) -> Answer:
+    """What is to be said of a change that was made: which of its keys have no effect."""
+    said = note(without_effect(patch, NODE_KEYS if gpu is None else DEVICE_KEYS))
+    return {"notes": [f"set: {said}"]} if said else {}
+
+
 def _advised(fault: Fault, gpu: GPU | None) -> Fault:
     """`fault`; of a key that belongs elsewhere, it says where."""
     if not isinstance(fault, UnknownKey):
         return fault
-    if gpu is None and not unknown_part(fault.key, DEVICE_DEFAULTS):
-        return replace(fault, message="is a GPU's value: add --gpu N or --gpu all")
-    if gpu is not None and not unknown_part(fault.key, NODE_SECTIONS):
-        return replace(fault, message="is the node's own value: leave out --gpu")
-    return fault
+    if gpu is None:
+        shape, place = DEVICE_DEFAULTS, "is a GPU's value: add --gpu N or --gpu all"
+    else:
+        shape, place = NODE_SECTIONS, "is the node's own value: leave out --gpu"
+    there = wrong_key(fault.key, shape)
+    if not there:
+        return replace(fault, message=place)
+    better = there.endswith("?") and not fault.message.endswith("?")
+    return replace(fault, message=f"{there} It {place}") if better else fault
 
 
 def _refuse_unknown(verb: str, keys: Iterable[str], gpu: GPU | None, shape: Table) -> None:
     """Raises ProfileError for keys that neither a GPU's `shape` has nor, where no GPU is named, the node."""
     faults: list[Fault] = []
     for key in keys:
-        wrong = unknown_part(key, shape)
+        wrong = wrong_key(key, shape)
         if wrong and gpu is None and key.partition(".")[0] in NODE_SECTIONS.keys:
-            wrong = unknown_part(key, NODE_SECTIONS)
+            wrong = wrong_key(key, NODE_SECTIONS)
         if wrong:
             faults.append(_advised(UnknownKey(verb, key, None, wrong), "all" if gpu is None else gpu))
     if faults:
         raise ProfileError(tuple(faults))
 
 
-def _target(state: State, gpu: GPU) -> Target:
-    """The bucket of a GPU. Raises OrderError if the node has no such one."""
+def _target(state: State, gpu: GPU, overrides: Overrides = _NO_OVERRIDES) -> Target:
+    """The bucket of a GPU. Raises OrderError if there is no such one.
+
+    One that the node no longer has may still have something laid over it in `overrides`; it goes by its index then.
+    """
     written = str(gpu)
     if written.casefold() == "all":
         return "all"
     for device in state.devices:
         if written == str(device.index) or written.casefold() == device.uuid.casefold():
             return device.index
+    for index in overrides.devices:
+        if written == str(index):
+            return index
     count = len(state.devices)
     known = f"it has 0 to {count - 1}" if count else "it has none"
     raise OrderError(
@@ -266,12 +296,12 @@ def _values(order: Get, compiler: Compiler, overrides: Overrides, state: State) 
     trees = {index: compiler.effective(index, overrides) for index in indices}
     held = {key for key in order.keys for tree in trees.values() if find(tree, key) is not None}
     _refuse_unknown("get", [key for key in order.keys if key not in held and key not in DERIVED], order.gpu, DEVICE)
-    own = [key for key in order.keys if order.gpu is None and not unknown_part(key, NODE_SECTIONS)]
+    own = [key for key in order.keys if order.gpu is None and not wrong_key(key, NODE_SECTIONS)]
     keys = [key for key in order.keys if key not in own]
     found = {}
     for index, tree in trees.items() if keys or not own else ():
         device, runtime = state.devices[index], state.runtime.devices[index]
-        found[str(index)] = {key: _value(key, tree, device, runtime) for key in keys} or plain(tree)
+        found[str(index)] = {key: _value(key, tree, device, runtime) for key in keys} or _told(tree)
     root = merge(compiler.document.root, overrides.node)
     return {"devices": found, "node": {key: _own_value(key, root, state) for key in own}}
 
@@ -302,7 +332,14 @@ def _value(key: str, keys: Node, device: DeviceSpec, runtime: DeviceRuntime) -> 
     if key in identity:
         return identity[key]
     node = find(keys, key)
-    return plain(node) if node is not None else msgspec.to_builtins(dict(runtime.values).get(key))
+    return _told(node) if node is not None else msgspec.to_builtins(dict(runtime.values).get(key))
+
+
+def _told(node: Node) -> object:
+    """The value; without what is unset below it."""
+    if isinstance(node.value, dict):
+        return {key: _told(child) for key, child in node.value.items() if child.value is not None}
+    return plain(node)
 
 
 def _faults(compiler: Compiler, overrides: Overrides, state: State) -> Answer:

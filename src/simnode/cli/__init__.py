@@ -28,7 +28,9 @@ def main() -> int:
     try:
         return talk(sys.argv[1:]) if talks(sys.argv[1:]) else _parsed()
     except OSError as error:
-        complain([str(error)])
+        from simnode.refusals import told
+
+        complain([told(error)])
         return FAILED
 
 
@@ -44,9 +46,21 @@ def complain(faults: list[str]) -> int:
 def _parsed() -> int:
     import click
 
+    from simnode.cli.said import Mistake
     from simnode.cli.words import simnode
+    from simnode.sandbox.complaints import write_error
 
     try:
         return int(simnode.main(prog_name="simnode", standalone_mode=False) or 0)
+    except click.exceptions.NoArgsIsHelpError as bare:
+        write_error(f"{bare.ctx.get_help() if bare.ctx else bare.message}\n")
+        return USAGE_FAULT
+    except Mistake as fault:
+        return complain([fault.format_message()])
+    except click.UsageError as fault:
+        said = fault.format_message()
+        if fault.ctx is not None and not said.endswith("?"):
+            said = f"{said.rstrip('.')}; `{fault.ctx.command_path} --help` tells more"
+        return complain([said])
     except click.ClickException as fault:
         return complain([fault.format_message()])

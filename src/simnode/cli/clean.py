@@ -13,12 +13,12 @@ from pathlib import Path
 
 from simnode.agent import Agent, AgentConfig, Reports, ShutdownError
 from simnode.cli import FAILED, complain
-from simnode.cli.agent import logging_to_stderr
+from simnode.cli.agent import become_daemon, logging_to_stderr
 from simnode.cli.hostnode import HostError, HostNode, NoHostError
 from simnode.contracts import Update
 from simnode.simulators.gpudriver import DriverFiles
 
-_LEFT = ("state/overrides.yaml*", "state/generation*", "state/*.damaged", "state/journal/*.damaged", "control/*.sock")
+_OURS = ("state/overrides.yaml*", "state/generation*", "state/*.damaged", "state/journal/*.damaged", "control/*.sock")
 
 
 class _Nothing:
@@ -36,8 +36,12 @@ class _Nothing:
 
 def clean_host(host_root: Path, timeout: float, log_level: str, log_format: str) -> int:
     """Revoke, discard and forget everything below this root; the exit code. Refused while an agent keeps it."""
+    become_daemon()
     node = HostNode(host_root)
     try:
+        node.check()
+        if not node.exists():
+            return 0
         with node.kept():
             with logging_to_stderr(log_level, log_format) as log:
                 reports = Reports()
@@ -66,18 +70,21 @@ def clean_host(host_root: Path, timeout: float, log_level: str, log_format: str)
 
 
 def _left(node_root: Path) -> list[str]:
-    """What is not simnode's own. The records stay with it: directories around it are still to be taken away."""
-    paths = [path for path in node_root.rglob("*") if not path.is_dir()]
-    records = [path for path in paths if path.is_relative_to(node_root / "state")]
-    journals = [path for path in records if path.parent.name == "journal"]
-    return sorted(map(str, (*(path for path in paths if path not in records), *journals)))
+    """What is not simnode's own. Ledgers stay with it: directories around it are still to be taken away."""
+    ledgers = set(node_root.glob("state/parents*.json"))
+    return sorted(str(path) for path in node_root.rglob("*") if path not in ledgers and not _holds_something(path))
+
+
+def _holds_something(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and any(path.iterdir())
 
 
 def _forget(node: HostNode) -> None:
     """Remove what outlives an agent; the locks last, and while this process holds the one for life."""
-    for pattern in _LEFT:
+    for pattern in _OURS:
         for path in node.node_root.glob(pattern):
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(IsADirectoryError):
+                path.unlink(missing_ok=True)
     for directory in ("state/journal", "state"):
         with contextlib.suppress(OSError):
             (node.node_root / directory).rmdir()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from simnode.cli import FAILED, complain
+from simnode.cli import FAILED, USAGE_FAULT, complain
 from simnode.cli.shown import fault_line, print_json, values, whole_status
 from simnode.control_client import Answer, ControlError, call
 from simnode.sandbox.places import UnsafeDirectory
@@ -22,14 +23,15 @@ if TYPE_CHECKING:
 
 HOST_SOCKET = "/var/lib/simnode/control/agent.sock"
 MODES = ("lost", "fallen_off_bus", "ecc_uncorrectable")
-_PATIENCE_OF_LISTS = 2.0
+_PATIENCE_OF_LISTS, _PATIENCE_OF_QUESTIONS, _PATIENCE_OF_CHANGES = 2.0, 10.0, 60.0
+_LARGEST_XID = 0xFFFFFFFF
 _WIDTH = 100
 
 Words = argparse.Namespace
 
 
 class Verb:
-    """A command: what it is called, what it is for, what it takes, what it does."""
+    """A command: what it is called, what it is for, what it takes, what it does, and what its help says besides."""
 
     def __init__(
         self,
@@ -37,11 +39,13 @@ class Verb:
         purpose: str,
         takes: Callable[[argparse.ArgumentParser], None],
         does: Callable[[Words], int],
+        more: str = "",
     ) -> None:
         self.name = name
         self.help = purpose
         self.takes = takes
         self.does = does
+        self.more = more
 
 
 def talks(words: Sequence[str]) -> bool:
@@ -66,17 +70,30 @@ def talk(words: Sequence[str]) -> int:
 class _Parser(argparse.ArgumentParser):
     """One whose complaints are one line. Help is of a fixed width: asking the terminal for it costs a large import."""
 
-    def __init__(self, name: str, purpose: str, epilog: str = "") -> None:
+    def __init__(self, name: str, purpose: str, epilog: str = "", usage: str | None = None) -> None:
         super().__init__(
             prog=name,
+            usage=usage,
             description=purpose,
             epilog=epilog,
             allow_abbrev=False,
             formatter_class=lambda prog: argparse.RawTextHelpFormatter(prog, width=_WIDTH),
         )
 
+    def parsed(self, words: Sequence[str]) -> Words:
+        """What the words say, options and others in any order."""
+        said, unknown = self.parse_known_intermixed_args(list(words))
+        if unknown:
+            known = self._option_string_actions
+            hint = "; a node is named by --name" if "--name" in known else ""
+            if unknown[0].startswith("-"):
+                hint = _meant(unknown[0].partition("=")[0], known)
+            self.error(f"{unknown[0]!r} is nothing that {self.prog} takes{hint}")
+        return said
+
     def error(self, message: str) -> NoReturn:
-        raise SystemExit(complain([message]))
+        told = message.endswith("?")
+        raise SystemExit(complain([message if told else f"{message}; `{self.prog} --help` tells more"]))
 
 
 def _chosen(verbs: Sequence[Verb], above: str, words: Sequence[str]) -> int:
@@ -84,27 +101,27 @@ def _chosen(verbs: Sequence[Verb], above: str, words: Sequence[str]) -> int:
         if words[:1] == [verb.name]:
             if verb.name == "fault":
                 return _fault(words[1:])
-            parser = _Parser(f"{above} {verb.name}", verb.help)
+            parser = _Parser(f"{above} {verb.name}", verb.help, verb.more)
             verb.takes(parser)
-            return verb.does(parser.parse_intermixed_args(list(words[1:])))
-    known = ", ".join(verb.name for verb in verbs)
-    return complain([f"{above} wants one of {known}, not {' '.join(words[:1]) or 'nothing'}"])
+            return verb.does(parser.parsed(words[1:]))
+    known = [verb.name for verb in verbs]
+    said = " ".join(words[:1])
+    return complain([f"{above} wants one of {', '.join(known)}, not {said}{_meant(said, known)}"])
 
 
 def _fault(words: Sequence[str]) -> int:
     verbs = "\n".join(f"{verb.name:<8}{verb.help}" for verb in _FAULT_VERBS)
-    parser = _Parser("simnode fault", _FAULT_HELP, verbs)
-    if words[:1] and words[0] in ("-h", "--help"):
-        parser.print_help()
-        return 0
+    parser = _Parser("simnode fault", _FAULT_HELP, verbs, "simnode fault [-h] COMMAND [...]")
+    if not words or words[0] in ("-h", "--help"):
+        parser.print_help(None if words else sys.stderr)
+        return 0 if words else USAGE_FAULT
     return _chosen(_FAULT_VERBS, "simnode fault", words)
 
 
 def _takes_node(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", help="the node's name; default: the node one is in, else default, else the host's")
-    parser.add_argument(
-        "--socket", metavar="PATH", default=os.environ.get("SIMNODE_CONTROL"), help="its control socket"
-    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--name", help="the node's name; default: the node one is in, else default, else the host's")
+    which.add_argument("--socket", metavar="PATH", help="its control socket; default: SIMNODE_CONTROL, if that is set")
 
 
 def _takes_assignments(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +135,7 @@ def _takes_assignments(parser: argparse.ArgumentParser) -> None:
 def _takes_keys(parser: argparse.ArgumentParser) -> None:
     _takes_node(parser)
     parser.add_argument("--gpu", metavar="N|UUID|all", help="default: everything")
-    parser.add_argument("keys", metavar="KEY", nargs="*")
+    parser.add_argument("keys", metavar="KEY", nargs="*", help="one of `simnode profile keys`, or a group of them")
 
 
 def _takes_keys_and_json(parser: argparse.ArgumentParser) -> None:
@@ -138,10 +155,30 @@ def _takes_node_and_json(parser: argparse.ArgumentParser) -> None:
 def _takes_failure(parser: argparse.ArgumentParser) -> None:
     _takes_node(parser)
     parser.add_argument("--gpu", metavar="N|UUID|all", required=True)
-    parser.add_argument("--xid", metavar="N", type=int, help="the XID to raise; 0: none; default: the mode's own")
+    parser.add_argument("--xid", metavar="N", type=_xid, help="the XID to raise; 0: none; default: the mode's own")
     parser.add_argument(
-        "mode", metavar="MODE", nargs="?", choices=MODES, help=f"{', '.join(MODES)}; without one only an XID"
+        "mode", metavar="MODE", nargs="?", type=_mode, help=f"{', '.join(MODES)}; without one only an XID"
     )
+
+
+def _xid(written: str) -> int:
+    if not (written.isascii() and written.isdigit() and int(written) <= _LARGEST_XID):
+        raise argparse.ArgumentTypeError(f"{written!r} is no number from 0 to {_LARGEST_XID}")
+    return int(written)
+
+
+def _mode(written: str) -> str:
+    if written not in MODES:
+        hint = _meant(written, MODES) or f": it is one of {', '.join(MODES)}"
+        raise argparse.ArgumentTypeError(f"{written!r} is no way to fail{hint}")
+    return written
+
+
+def _meant(written: str, known: Iterable[str]) -> str:
+    """`; did you mean "…"?` or nothing. What it imports costs much, but somebody has to read the answer anyway."""
+    from simnode.profile.shapes import did_you_mean
+
+    return did_you_mean(written, known)
 
 
 def _takes_gpu(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +193,8 @@ def _takes_names(parser: argparse.ArgumentParser) -> None:
 
 
 def _set(words: Words) -> int:
-    _ask(words, "set", gpu=words.gpu, assignments=words.assignments)
+    for note in _ask(words, "set", gpu=words.gpu, assignments=words.assignments).get("notes", ()):
+        complain([f"note: {note}"])
     return 0
 
 
@@ -165,7 +203,7 @@ def _get(words: Words) -> int:
     found = {**({"node": answer["node"]} if answer["node"] else {}), **answer["devices"]}
     if words.json:
         return print_json(found)
-    for line in values(found, bare=bool(words.keys)):
+    for line in values(found, words.keys):
         print(line)
     return 0
 
@@ -197,7 +235,7 @@ def _list_faults(words: Words) -> int:
 def _status(words: Words) -> int:
     socket, node = _socket(words)
     described = node.description() if node is not None else {}
-    answer = {**described, **call(socket, {"verb": "status"})}
+    answer = {**described, **_answer(socket, node, {"verb": "status"}, _PATIENCE_OF_QUESTIONS)}
     if words.json:
         return print_json(answer)
     for line in whole_status(answer):
@@ -246,13 +284,18 @@ def _down(words: Words) -> int:
 
 
 def _ask(words: Words, verb: str, **fields: object) -> Answer:
-    return call(_socket(words)[0], {"verb": verb, **fields})
+    patience = _PATIENCE_OF_QUESTIONS if verb in ("get", "fault-list") else _PATIENCE_OF_CHANGES
+    return _answer(*_socket(words), {"verb": verb, **fields}, patience)
+
+
+def _answer(socket: str, node: Node | None, request: Mapping[str, object], patience: float) -> Answer:
+    return call(socket, request, patience, whose="" if node is None else f"node {node.name}")
 
 
 def _socket(words: Words) -> tuple[str, Node | None]:
     """The control socket that is meant, and its node if it is one that stands by a name."""
     if words.name is None:
-        known = words.socket or here(os.environ)
+        known = words.socket or os.environ.get("SIMNODE_CONTROL") or here(os.environ)
         if known:
             return known, None
     try:
@@ -264,6 +307,22 @@ def _socket(words: Words) -> tuple[str, Node | None]:
     return node.control(), node
 
 
+_SET_HELP = """The new values are read when this returns. VALUE is YAML; nothing, or null, unsets KEY.
+`simnode profile keys` lists the keys, and what each may be.
+
+  simnode set --gpu 3 thermal.temperature_gpu_c=91
+  simnode set --gpu all utilization.gpu=80 power.current_draw_mw=650000
+  simnode set system.num_devices=4"""
+_GET_HELP = """A line is GPU:KEY=VALUE, or node:KEY=VALUE for the node's own sections; of one GPU's one key it is
+the bare value. KEY may stand for a group, such as thermal; without one, all that the GPUs have is printed.
+Values are JSON but for texts, which are as they are. What a load moves is printed as it is without load.
+
+  simnode get --gpu 3 thermal.temperature_gpu_c    91
+  simnode get utilization.gpu                      0:utilization.gpu=0, and so on for each GPU
+  simnode get system.num_devices                   8"""
+_RESET_HELP = """Without words everything is as the profile says again.
+
+  simnode reset --gpu 3 thermal.temperature_gpu_c"""
 _FAULT_HELP = "Make GPUs of a running node fail, and heal them."
 _FAULT_VERBS = (
     Verb("inject", "Make a GPU fail.", _takes_failure, _inject),
@@ -271,9 +330,9 @@ _FAULT_VERBS = (
     Verb("clear", "End faults, one GPU's also where all of them were made to fail.", _takes_gpu, _clear),
 )
 VERBS = (
-    Verb("set", "Change what a running node reads; it is read when this returns.", _takes_assignments, _set),
-    Verb("get", "Print values in force: of one GPU's one key the bare value.", _takes_keys_and_json, _get),
-    Verb("reset", "Take back what was set, faults included: everything, or only some keys.", _takes_keys, _reset),
+    Verb("set", "Change what a running node reads.", _takes_assignments, _set, _SET_HELP),
+    Verb("get", "Print the values that a running node has.", _takes_keys_and_json, _get, _GET_HELP),
+    Verb("reset", "Take back what was set, faults included.", _takes_keys, _reset, _RESET_HELP),
     Verb("fault", _FAULT_HELP, _takes_node, lambda _: 0),
     Verb("status", "Print what a running node is and how it does.", _takes_node_and_json, _status),
     Verb("ls", "List the nodes that stand.", _takes_form, _ls),

@@ -8,9 +8,12 @@ from __future__ import annotations
 import math
 import os
 import re
+from functools import partial
 from pathlib import Path
 
 import click
+
+from simnode.cli.said import count
 
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
@@ -38,6 +41,21 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
+class Given(click.Path):
+    """A path; an empty text is none, and not the working directory."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """The path; an empty text is a usage fault."""
+        if not os.fspath(value):
+            self.fail("an empty text is no path", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class Emptiable(click.Option):
     """An option whose empty text means something, from the environment too."""
 
@@ -46,29 +64,30 @@ class Emptiable(click.Option):
         return os.environ.get(self.envvar) if isinstance(self.envvar, str) else None
 
 
-_HOST_ROOT = click.option(
+_option = partial(click.option, show_envvar=True)
+_HOST_ROOT = _option(
     "--host-root",
     metavar="DIR",
     default="/",
     envvar="SIMNODE_HOST_ROOT",
-    type=click.Path(path_type=Path),
+    type=Given(),
     help="Where the host's root is seen from here. Default: /.",
 )
-_LOG_LEVEL = click.option(
+_LOG_LEVEL = _option(
     "--log-level",
     default="info",
     envvar="SIMNODE_LOG_LEVEL",
     type=click.Choice(("debug", "info", "warn", "warning", "error")),
     help="The least that is logged. Default: info.",
 )
-_LOG_FORMAT = click.option(
+_LOG_FORMAT = _option(
     "--log-format",
     default="json",
     envvar="SIMNODE_LOG_FORMAT",
     type=click.Choice(("json", "plain")),
     help="How a line of the log looks. Default: json.",
 )
-_SHUTDOWN_TIMEOUT = click.option(
+_SHUTDOWN_TIMEOUT = _option(
     "--shutdown-timeout",
     metavar="TIME",
     default="30s",
@@ -78,66 +97,65 @@ _SHUTDOWN_TIMEOUT = click.option(
 )
 
 
-@click.command()
-@click.option(
-    "--config", metavar="FILE", required=True, envvar="SIMNODE_CONFIG", type=click.Path(path_type=Path),
+@click.command(short_help="Keep this host as a profile says.")
+@_option(
+    "--config", metavar="FILE", required=True, envvar="SIMNODE_CONFIG", type=Given(),
     help="The profile of this node; followed as it changes.",
 )  # fmt: skip
-@click.option(
-    "--topology", metavar="FILE", envvar="SIMNODE_TOPOLOGY", type=click.Path(path_type=Path),
+@_option(
+    "--topology", metavar="FILE", envvar="SIMNODE_TOPOLOGY", type=Given(),
     help="The topology document of the cluster; may be missing.",
 )  # fmt: skip
 @_HOST_ROOT
-@click.option(
+@_option(
     "--health-addr", cls=Emptiable, metavar="ADDR", default=":9090", envvar="SIMNODE_HEALTH_ADDR",
     help='Where probes and metrics are served over HTTP; "" for nowhere. Default: :9090.',
 )  # fmt: skip
-@click.option(
+@_option(
     "--staging-lock-path", cls=Emptiable, metavar="FILE", envvar="SIMNODE_STAGING_LOCK_PATH",
     help='The lock that injectors look at; "" for none. Default: run/simnode/staging.lock below the host\'s root.',
 )  # fmt: skip
-@click.option(
+@_option(
     "--resync-interval", metavar="TIME", default="1m", envvar="SIMNODE_RESYNC_INTERVAL", type=Duration(),
     help="How often to look whether all is as it should be; 0 for never. Default: 1m.",
 )  # fmt: skip
 @_SHUTDOWN_TIMEOUT
 @_LOG_LEVEL
 @_LOG_FORMAT
-@click.option(
-    "--gpus", metavar="N", envvar="SIMNODE_GPUS", type=click.IntRange(min=0),
+@_option(
+    "--gpus", metavar="N", envvar="SIMNODE_GPUS", callback=count,
     help="How many GPUs the node has; beats GPU_COUNT.",
 )  # fmt: skip
-@click.option(
+@_option(
     "--driver-version", metavar="V", envvar="SIMNODE_DRIVER_VERSION",
     help="The driver release that the node reports; beats DRIVER_VERSION.",
 )  # fmt: skip
-@click.option(
+@_option(
     "--node-name", metavar="NAME", envvar="SIMNODE_NODE_NAME",
     help="This node's name in the topology document; beats NODE_NAME.",
 )  # fmt: skip
-@click.option(
+@_option(
     "--fabricmanager-state-dir", metavar="DIR", envvar="SIMNODE_FABRICMANAGER_STATE_DIR",
     help="Where consumers find the fabric manager's marker; switches the fabric manager on.",
 )  # fmt: skip
-@click.option(
+@_option(
     "--fabricmanager-init-delay", metavar="TIME", default="0", envvar="SIMNODE_FABRICMANAGER_INIT_DELAY",
     type=Duration(), help="How long the fabric manager takes until it is ready. Default: 0.",
 )  # fmt: skip
-@click.option("--imex/--no-imex", default=None, envvar="SIMNODE_IMEX", help="Whether the node has IMEX channels.")
-@click.option(
+@_option("--imex/--no-imex", default=None, envvar="SIMNODE_IMEX", help="Whether the node has IMEX channels.")
+@_option(
     "--imex-major", metavar="N", envvar="SIMNODE_IMEX_MAJOR", type=click.IntRange(1, 4095),
     help="Device major of the IMEX channels.",
 )  # fmt: skip
-@click.option(
+@_option(
     "--caps-major", metavar="N", envvar="SIMNODE_CAPS_MAJOR", type=click.IntRange(1, 4095),
     help="Device major of the capability devices.",
 )  # fmt: skip
-@click.option(
-    "--nvidia-smi", metavar="FILE", envvar="SIMNODE_NVIDIA_SMI",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@_option(
+    "--nvidia-smi", metavar="FILE", envvar="SIMNODE_NVIDIA_SMI", type=Given(),
     help="A real nvidia-smi to stage instead of ours.",
 )  # fmt: skip
-@click.option("--force", is_flag=True, envvar="SIMNODE_FORCE", help="Run even next to a real NVIDIA driver.")
+@_option("--force", is_flag=True, envvar="SIMNODE_FORCE", help="Run even next to a real NVIDIA driver.")
 def agent(
     *,
     config: Path,
@@ -195,7 +213,7 @@ def agent(
     )
 
 
-@click.command()
+@click.command(short_help="Take away what a killed agent left here.")
 @_HOST_ROOT
 @_SHUTDOWN_TIMEOUT
 @_LOG_LEVEL

@@ -19,6 +19,8 @@ from simnode.agent.lock import LockHeldError, for_life
 from simnode.contracts import Simulator
 from simnode.control_client import SOCKET
 from simnode.host import Host
+from simnode.host.paths import STATE
+from simnode.refusals import told
 from simnode.simulators.fabricmanager import FabricManager
 from simnode.simulators.gpudriver import DriverFiles, Outside, PublishedGPUDriver
 from simnode.simulators.gpudriver.simulator import Devices
@@ -79,19 +81,39 @@ class HostNode:
 
         Those that are empty in the end go. Raises HostError.
         """
-        _check(self.root, self.node_root)
-        try:
-            _make(self.run)
-            with for_life(self.lifetime_lock):
+        self.check()
+        with contextlib.ExitStack() as held:
+            try:
+                _make(self.run)
+                held.callback(_remove_empty, self.run)
+                held.enter_context(for_life(self.lifetime_lock))
                 _make(self.node_root)
-                try:
-                    yield
-                finally:
-                    for directory in (self.control_socket.parent, self.node_root, self.run):
-                        with contextlib.suppress(OSError):
-                            directory.rmdir()
-        except LockHeldError as error:
-            raise HostError(str(error)) from None
+            except LockHeldError as error:
+                raise HostError(str(error)) from None
+            except PermissionError as error:
+                advice = f"be root, or give a --host-root that belongs to uid {os.geteuid()}"
+                raise HostError(f"{told(error)}; {advice}") from None
+            except OSError as error:
+                raise HostError(told(error)) from None
+            held.callback(_remove_empty, self.node_root)
+            held.callback(_remove_empty, self.control_socket.parent)
+            yield
+
+    def check(self) -> None:
+        """Raise HostError for what is no host's root, or where a link leads writing elsewhere."""
+        for name in ("var/lib", "run"):
+            if not (self.root / name).is_dir():
+                reason = f"is no host's root, since there is no directory {self.root / name}"
+                raise NoHostError(f"--host-root {self.root}: {reason}")
+        if not self.node_root.resolve().is_relative_to(self.root.resolve()):
+            raise NoHostError(f"{self.node_root}: leads out of {self.root}; a link on the way has to be relative")
+        for directory in (self.run, self.node_root / STATE, self.control_socket.parent):
+            if directory.is_symlink():
+                raise HostError(f"{directory}: is a link, and must be a directory of its own; move it away")
+
+    def exists(self) -> bool:
+        """True if an agent runs here or has left anything."""
+        return os.path.lexists(self.node_root) or os.path.lexists(self.run)
 
     def simulators(
         self, files: DriverFiles, reports: Reports, log: logging.Logger, fabricmanager_init_delay: float = 0.0
@@ -126,18 +148,12 @@ def real_driver(root: Path) -> str:
     return ""
 
 
-def _check(root: Path, node_root: Path) -> None:
-    """Refuse what is no host's root, and a node root that links lead out of it."""
-    for name in ("var/lib", "run"):
-        if not (root / name).is_dir():
-            raise NoHostError(f"--host-root {root}: is no host's root, since there is no directory {root / name}")
-    if not node_root.resolve().is_relative_to(root.resolve()):
-        raise NoHostError(f"{node_root}: leads out of {root}; a link on the way has to be relative")
-
-
 def _make(directory: Path) -> None:
-    try:
-        directory.mkdir(exist_ok=True)
+    directory.mkdir(exist_ok=True)
+    if stat.S_IMODE(directory.stat().st_mode) != 0o755:
         directory.chmod(0o755)
-    except OSError as error:
-        raise HostError(f"{directory}: cannot be made: {error.strerror}") from None
+
+
+def _remove_empty(directory: Path) -> None:
+    with contextlib.suppress(OSError):
+        directory.rmdir()

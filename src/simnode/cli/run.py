@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from simnode.cli import FAILED, complain
+from simnode.cli.profile import remark
 from simnode.profile import Options, ProfileError, compile_state, load_board, load_file
+from simnode.profile.faults import Fault, UnknownKey
+from simnode.profile.inert import DEVICE_KEYS, without_effect
+from simnode.profile.keys import wrong_key
+from simnode.profile.overrides import assignments
+from simnode.profile.schema import NODE_SECTIONS
 from simnode.sandbox.caller import UnfitCaller, check_caller
 from simnode.sandbox.enter import enter
 from simnode.sandbox.handover import Handover
@@ -23,7 +30,7 @@ _FIRST_GENERATION = 1
 
 @dataclass(frozen=True)
 class NodeWords:
-    """What the command line says of a node."""
+    """What the command line says of a node, and the environment; `variables` are those options that the latter said."""
 
     board: str | None
     profile: str | None
@@ -31,6 +38,7 @@ class NodeWords:
     driver_version: str | None
     overrides: tuple[str, ...]
     nvidia_smi: Path | None
+    variables: Mapping[str, str]
 
     @property
     def kind(self) -> str:
@@ -78,9 +86,18 @@ def _ordered(node: NodeWords, *, follow: bool) -> NodeOrder | int:
         state = compile_state(document, options, os.environ, generation=_FIRST_GENERATION)
         init, agent = init_program(), agent_command(node.nvidia_smi)
     except ProfileError as error:
-        return complain([str(fault) for fault in error.faults])
+        return complain([str(_as_said(fault, node)) for fault in error.faults])
     except NotInstalled as error:
         complain([str(error)])
         return FAILED
+    remark("--set", without_effect(assignments(node.overrides), DEVICE_KEYS))
     followed = os.path.abspath(node.profile) if follow and node.profile is not None else ""  # noqa: PTH100 (keeps links)
     return NodeOrder(Handover(state, options, document.raw, followed).encoded(), agent, init)
+
+
+def _as_said(fault: Fault, node: NodeWords) -> Fault:
+    """`fault` with the name that the user wrote: of a variable, where that said what the option says."""
+    if isinstance(fault, UnknownKey) and fault.file == "--set" and not wrong_key(fault.key, NODE_SECTIONS):
+        message = "is the node's own value, and --set changes GPUs: see the other options, or write it into a profile"
+        return replace(fault, message=message)
+    return replace(fault, file=node.variables.get(fault.file, fault.file))

@@ -19,10 +19,10 @@ def print_json(value: object) -> int:
     return 0
 
 
-def values(found: Mapping[str, Any], *, bare: bool) -> Iterator[str]:
-    """Lines GPU:KEY=VALUE, or node:KEY=VALUE; only the value if there is one and `bare` allows it."""
+def values(found: Mapping[str, Any], asked: Sequence[str]) -> Iterator[str]:
+    """Lines GPU:KEY=VALUE, or node:KEY=VALUE; only the value if there is one, of the very key that was asked for."""
     lines = [(place, key, value) for place, tree in found.items() for key, value in _flat(tree, "")]
-    if bare and len(lines) == 1 == len(found):
+    if len(lines) == 1 == len(found) and lines[0][1] in asked:
         yield _shown(lines[0][2])
         return
     for place, key, value in lines:
@@ -35,6 +35,8 @@ def whole_status(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"node {answer['name']}: {answer['board']}, init {answer['init']}, since {_moment(answer['since'])}"
     changed = ", with changes" if answer["overridden"] else ""
     yield f"generation {answer['generation']}{changed}; driver {answer['driver_version']}"
+    if answer["source_error"]:
+        yield f"kept as it was, since {answer['source_error']}"
     for name, probe in answer["health"].items():
         yield f"{name}: {'yes' if probe['ok'] else probe['reason']}"
     for gpu in answer["gpus"]:
@@ -60,9 +62,10 @@ def table(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _cell(node: Mapping[str, Any], column: str) -> str:
-    if column not in node:
+    known = node.get(column, "")
+    if known == "" or (column == "since" and not known):
         return "-"
-    return _moment(node[column]) if column == "since" else str(node[column])
+    return _moment(known) if column == "since" else str(known)
 
 
 def _moment(since: float) -> str:

@@ -1,7 +1,8 @@
 """The commands that bring nodes up and look at profiles: their words, as click takes them.
 
-Those that only talk to a node (control.py) have a way of their own, since click costs them more than all they do; here
-they are named for the list of commands.
+What a node is can be said in the environment too, as SIMNODE_<OPTION>; an option beats that. Commands that only talk to
+a node (control.py) have a way of their own, since click costs them more than all they do; here they are named for the
+list of commands.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import click
 from simnode import __version__
 from simnode.cli.control import VERBS
 from simnode.cli.host import agent, clean
+from simnode.cli.said import Mistake, count, from_environment, some
 from simnode.sandbox.standing import DEFAULT_NAME
 
 if TYPE_CHECKING:
@@ -22,39 +24,55 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_DIGITS = 9
 _LARGEST_PROGRAM = 64 << 20
 
 
-@click.group(no_args_is_help=False)
+class _InOrderOfUse(click.Group):
+    """Commands as a newcomer meets them, not by the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The names, as they were added."""
+        return list(self.commands)
+
+
+@click.group(
+    cls=_InOrderOfUse,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="A start: `simnode run -- nvidia-smi`. Every command has a --help of its own.",
+)
 @click.version_option(__version__, prog_name="simnode", message="%(prog)s %(version)s")
 def simnode() -> None:
     """A plain Linux machine that looks like a multi-GPU NVIDIA node."""
-
-
-def _count(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """The number; int() alone would take spaces, underscores and other scripts' digits too."""
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-        raise click.BadParameter(f"{text!r} is no number of GPUs, such as 8.", ctx, param)
-    return int(text)
 
 
 def _of_a_node(command: F) -> F:
     """The options that describe a node, the same for every command that makes one."""
     options = (
         click.option(
-            "--board", metavar="BOARD", help="A built-in board; `simnode profile boards` lists them. Default: h100."
+            "--board", metavar="BOARD", envvar="SIMNODE_BOARD", show_envvar=True,
+            help="A built-in board; `simnode profile boards` lists them. Default: h100.",
         ),
-        click.option("--profile", metavar="FILE", help="A profile of your own instead of a built-in board."),
-        click.option("--gpus", metavar="N", callback=_count, help="How many GPUs the node has."),
-        click.option("--driver-version", metavar="V", help="The driver release that the node reports."),
         click.option(
-            "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a value of every GPU; repeatable."
+            "--profile", metavar="FILE", envvar="SIMNODE_PROFILE", show_envvar=True,
+            help="A profile of your own instead of a built-in board.",
         ),
-        click.option("--nvidia-smi", metavar="PATH", help="A real nvidia-smi to install in the node instead of ours."),
-    )
+        click.option(
+            "--gpus", metavar="N", callback=count, envvar="SIMNODE_GPUS", show_envvar=True,
+            help="How many GPUs the node has; beats GPU_COUNT.",
+        ),
+        click.option(
+            "--driver-version", metavar="V", envvar="SIMNODE_DRIVER_VERSION", show_envvar=True,
+            help="The driver release that the node reports; beats DRIVER_VERSION.",
+        ),
+        click.option(
+            "--set", "overrides", metavar="KEY=VALUE", multiple=True,
+            help="Change a value of every GPU; repeatable. `simnode profile keys` lists them.",
+        ),
+        click.option(
+            "--nvidia-smi", metavar="PATH", envvar="SIMNODE_NVIDIA_SMI", show_envvar=True,
+            help="A real nvidia-smi to install in the node instead of ours.",
+        ),
+    )  # fmt: skip
     for option in reversed(options):
         command = option(command)
     return command
@@ -62,10 +80,10 @@ def _of_a_node(command: F) -> F:
 
 _NAME = click.option("--name", metavar="NAME", default=DEFAULT_NAME, help=f"The node's name. Default: {DEFAULT_NAME}.")
 _ROOT = click.option("--root", "as_root", is_flag=True, help="Let the command see itself as root.")
-_COMMAND = click.argument("command", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
+_COMMAND = click.argument("command", metavar="CMD...", nargs=-1, callback=some, type=click.UNPROCESSED)
 
 
-@simnode.command(context_settings={"allow_interspersed_args": False})
+@simnode.command(context_settings={"allow_interspersed_args": False}, short_help="Run a command in a node of its own.")
 @_of_a_node
 @_ROOT
 @_COMMAND
@@ -76,7 +94,7 @@ def run(*, as_root: bool, command: tuple[str, ...], **words: Any) -> int:
     return run_in_node(_node(**words), command, as_root=as_root)
 
 
-@simnode.command()
+@simnode.command(short_help="Bring a node up that stays.")
 @_NAME
 @_of_a_node
 def up(*, name: str, **words: Any) -> int:
@@ -86,7 +104,9 @@ def up(*, name: str, **words: Any) -> int:
     return bring_up(_node(**words), name)
 
 
-@simnode.command("exec", context_settings={"allow_interspersed_args": False})
+@simnode.command(
+    "exec", context_settings={"allow_interspersed_args": False}, short_help="Run a command in a node that stands."
+)
 @_NAME
 @_ROOT
 @_COMMAND
@@ -106,21 +126,31 @@ def _node(
     overrides: tuple[str, ...],
     nvidia_smi: str | None,
 ) -> NodeWords:
-    import os
-
     from simnode.cli.run import NodeWords
 
+    variables = from_environment(click.get_current_context())
     if board is not None and profile is not None:
-        raise click.UsageError("--board and --profile exclude each other: give one of them")
-    program = Path(nvidia_smi).absolute() if nvidia_smi is not None else None
-    if program is not None and not (program.is_file() and os.access(program, os.R_OK | os.X_OK)):
-        raise click.UsageError(f"--nvidia-smi: {nvidia_smi} is not a file that can be read and executed")
-    if program is not None and program.stat().st_size > _LARGEST_PROGRAM:
-        raise click.UsageError(f"--nvidia-smi: {nvidia_smi} is larger than {_LARGEST_PROGRAM >> 20} MiB")
-    return NodeWords(board, profile, gpus, driver_version, overrides, program)
+        named = [variables.get(option, option) for option in ("--board", "--profile")]
+        if ("--board" in variables) == ("--profile" in variables):
+            raise Mistake(f"{named[0]} and {named[1]} exclude each other: give one of them")
+        board, profile = (None, profile) if "--board" in variables else (board, None)
+    program = None if nvidia_smi is None else _program(nvidia_smi, variables.get("--nvidia-smi", "--nvidia-smi"))
+    return NodeWords(board, profile, gpus, driver_version, overrides, program, variables)
 
 
-@simnode.group(no_args_is_help=False)
+def _program(path: str, said: str) -> Path:
+    """A program to install; `said` is the option or variable that names it."""
+    import os
+
+    program = Path(path).absolute()
+    if not (program.is_file() and os.access(program, os.R_OK | os.X_OK)):
+        raise Mistake(f"{said}: {path} is not a file that can be read and executed")
+    if program.stat().st_size > _LARGEST_PROGRAM:
+        raise Mistake(f"{said}: {path} is larger than {_LARGEST_PROGRAM >> 20} MiB")
+    return program
+
+
+@click.group(cls=_InOrderOfUse)
 def profile() -> None:
     """Look at profiles, the documents that describe a node."""
 
@@ -133,7 +163,7 @@ def boards() -> int:
     return list_boards()
 
 
-@profile.command()
+@profile.command(short_help="Print the profile of a board or file.")
 @click.argument("name", metavar="[BOARD|FILE]", default="h100")
 def show(name: str) -> int:
     """Print the profile of a built-in board or of a FILE, as it was written."""
@@ -142,13 +172,22 @@ def show(name: str) -> int:
     return show_profile(name)
 
 
-@profile.command()
+@profile.command(short_help="Check profiles and name every fault.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 def validate(files: tuple[str, ...]) -> int:
     """Check profiles and name every fault at once, with file, key and line."""
     from simnode.cli.profile import validate_profiles
 
     return validate_profiles(files)
+
+
+@profile.command(short_help="List the keys that can be set.")
+@click.argument("words", metavar="[WORD]...", nargs=-1)
+def keys(words: tuple[str, ...]) -> int:
+    """List what `set` and --set can change, with what each may be; with words, only keys that have them all."""
+    from simnode.cli.profile import list_keys
+
+    return list_keys(words)
 
 
 @profile.command()
@@ -159,7 +198,8 @@ def schema() -> int:
     return show_schema()
 
 
-simnode.add_command(agent)
-simnode.add_command(clean)
 for verb in VERBS:
     simnode.add_command(click.Command(verb.name, help=verb.help))
+simnode.add_command(profile)
+simnode.add_command(agent)
+simnode.add_command(clean)

@@ -94,7 +94,10 @@ def _indices(root: Node, key: str) -> _Places:
 def _known_devices(root: Node, devices: list[tuple[str, Node]], faults: list[Fault]) -> None:
     """Where every device names its bus id, a root complex may hold only those."""
     known = {_bus(node) for _, node in _values(devices, "pci.bus_id")}
-    count = number(find(root, "system.num_devices"))
+    written = find(root, "system.num_devices")
+    count = number(written)
+    if written is not None and count is None:
+        return  # nobody knows how many there are
     if len(known) < max(len(devices), count or 0) or not devices:
         return
     for key, node in _root_devices(root):
