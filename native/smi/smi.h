@@ -9,10 +9,12 @@
 #include <stdbool.h>
 
 #include "../nvml/private.h"
+#include "options.h"
 
 #define SMI_VERSION_BYTES 80
 #define SMI_NAME_BYTES 96
 #define SMI_BUS_ID_BYTES 34
+#define SMI_PROCESS_NAME_BYTES 256
 #define SMI_FAILED 255
 #define SMI_MIB 1048576u
 
@@ -21,8 +23,12 @@ struct smi_devices {
     nvmlDevice_t handle[SN_MAX_DEVICES];
 };
 
+/* The GPUs that `ids` names, or all of them if it is null. 0, or the exit code after a line that says what is wrong:
+ * there is none, one is lost, a name is none. */
+int smi_find_devices(const char *ids, struct smi_devices *devices);
+
 /* Views. */
-int smi_table(void);
+int smi_table(const struct smi_options *options, const struct smi_devices *devices);
 int smi_list(void);
 int smi_versions(void);
 void smi_help(void);
@@ -42,8 +48,10 @@ int smi_exit_code(nvmlReturn_t code);
 const char *smi_handle_words(nvmlReturn_t code);
 /* The bus id of an index, lost or not; else the index. `out` has SMI_BUS_ID_BYTES bytes. */
 void smi_bus_id(unsigned int index, char *out);
-/* MiB, rounded up: how the tables show memory. */
+/* MiB as the views show memory: rounded up, by releases before 550 down. */
 unsigned long long smi_mib(unsigned long long bytes);
+/* The driver's release, 550 for 550.163.01; 0 if it is not known. */
+unsigned int smi_driver_release(void);
 /* "12.4" for 12040. */
 void smi_cuda_text(int version, char out[16]);
 
@@ -59,6 +67,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index);
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length);
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length);
+nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned int length);
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci);
 nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned int *on);
 nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, unsigned int *on);

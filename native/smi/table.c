@@ -41,32 +41,6 @@ static void print_head(void)
     puts("|=========================================+========================+======================|");
 }
 
-/* Every device that has a handle; one that must not be seen or is not there is passed over, any other refusal ends the
- * view. */
-static nvmlReturn_t find_devices(struct smi_devices *devices)
-{
-    char bus_id[SMI_BUS_ID_BYTES];
-    unsigned int count;
-    nvmlReturn_t code = nvmlDeviceGetCount_v2(&count);
-
-    devices->count = 0;
-    if (code != NVML_SUCCESS) {
-        printf("Unable to determine the number of GPUs");
-        return code;
-    }
-    for (unsigned int i = 0; i < count; i++) {
-        code = nvmlDeviceGetHandleByIndex_v2(i, &devices->handle[devices->count]);
-        if (code == NVML_SUCCESS) {
-            devices->count++;
-        } else if (code != NVML_ERROR_NO_PERMISSION && code != NVML_ERROR_NOT_FOUND) {
-            smi_bus_id(i, bus_id);
-            printf("Unable to determine the device handle for GPU%s: %s\n", bus_id, smi_handle_words(code));
-            return code;
-        }
-    }
-    return NVML_SUCCESS;
-}
-
 /* After everything else, each device's infoROM is looked at. */
 static nvmlReturn_t check_inforoms(const struct smi_devices *devices)
 {
@@ -88,31 +62,25 @@ static nvmlReturn_t check_inforoms(const struct smi_devices *devices)
     return worst;
 }
 
-int smi_table(void)
+int smi_table(const struct smi_options *options, const struct smi_devices *devices)
 {
-    struct smi_devices devices;
     bool partitioned = false;
-    nvmlReturn_t code = find_devices(&devices);
+    nvmlReturn_t code;
 
-    if (code != NVML_SUCCESS)
-        return smi_exit_code(code);
-    if (devices.count == 0) {
-        puts("No devices were found");
-        return NVML_ERROR_NOT_FOUND;
-    }
+    (void)options;
     print_head();
-    for (unsigned int i = 0; i < devices.count; i++) {
+    for (unsigned int i = 0; i < devices->count; i++) {
         unsigned int current;
         unsigned int pending;
-        smi_gpu_rows(devices.handle[i]);
-        if (nvmlDeviceGetMigMode(devices.handle[i], &current, &pending) == NVML_SUCCESS && current == 1)
+        smi_gpu_rows(devices->handle[i]);
+        if (nvmlDeviceGetMigMode(devices->handle[i], &current, &pending) == NVML_SUCCESS && current == 1)
             partitioned = true;
     }
     if (partitioned)
-        smi_mig_table(&devices);
-    code = smi_process_table(&devices);
+        smi_mig_table(devices);
+    code = smi_process_table(devices);
     if (code == NVML_SUCCESS)
-        return smi_exit_code(check_inforoms(&devices));
+        return smi_exit_code(check_inforoms(devices));
     puts("Failed to query device index");
     return smi_exit_code(code);
 }

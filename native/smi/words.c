@@ -3,8 +3,10 @@
 #include <stdio.h>
 
 #include "smi.h"
+#include "../nvml/driver.h"
 
 #define NO_DATA 21
+#define FIRST_TO_ROUND_UP 550
 
 static const char *const words[] = {
     [1] = "Uninitialized",
@@ -98,6 +100,11 @@ void smi_bus_id(unsigned int index, char *out)
         snprintf(out, SMI_BUS_ID_BYTES, "%u", index);
 }
 
+unsigned int smi_driver_release(void)
+{
+    return sn_driver() / 1000;
+}
+
 void smi_cuda_text(int version, char out[16])
 {
     snprintf(out, 16, "%d.%d", version / 1000, version % 1000 / 10);
@@ -105,5 +112,5 @@ void smi_cuda_text(int version, char out[16])
 
 unsigned long long smi_mib(unsigned long long bytes)
 {
-    return bytes / SMI_MIB + (bytes % SMI_MIB != 0);
+    return bytes / SMI_MIB + (bytes % SMI_MIB != 0 && smi_driver_release() >= FIRST_TO_ROUND_UP);
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 
 from simnode.nvml import header
 from simnode.nvml.cells import IMAGE
+from simnode.nvml.encode import encode
 from simnode.nvml.image import Publisher
+from simnode.state import State
 from tests.conftest import Obtain
 from tests.smi.conditions import CONDITIONS
 
@@ -21,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "src" / "simnode" / "_native"
 OURS = NATIVE / "nvidia-smi"
 LIBRARY = NATIVE / "libnvidia-ml.so"
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1", "-O0")
 
 
 @dataclass(frozen=True)
@@ -131,3 +134,14 @@ def ours(request: pytest.FixtureRequest) -> Smi:
         return Smi(request.getfixturevalue("sanitized"))
     assert OURS.exists(), "native/build.py makes it: make native"
     return Smi(OURS)
+
+
+@pytest.fixture
+def publish_state(tmp_path: Path) -> Callable[[State], Path]:
+    """Makes an image of a state; the folder."""
+
+    def publish_one(state: State) -> Path:
+        publish(encode(state), tmp_path)
+        return tmp_path
+
+    return publish_one

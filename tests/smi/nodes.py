@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import msgspec
 
@@ -13,7 +13,7 @@ from simnode.nvml.cells import DEVICE, NODE
 from simnode.nvml.encode import encode
 from simnode.nvml.layout import MIG, PROCESS
 from simnode.profile import Options, compile_state, load_board
-from simnode.state import DeviceRuntime, ProcessSpec, Refusal, State, Value
+from simnode.state import DeviceRuntime, LinkSpec, ProcessSpec, Refusal, State, Value
 
 DRIVER = "550.163.01"
 OTHERS_MEMORY = 2**64 - 1
@@ -149,3 +149,10 @@ def process(
 ) -> ProcessSpec:
     """A process; `used` in bytes wins over `mib`."""
     return ProcessSpec(pid, kind, name, mib << 20 if used is None else used)
+
+
+def linked(state: State, links: Mapping[int, Sequence[LinkSpec]]) -> State:
+    """The node with these NVLinks on these GPUs."""
+    for gpu, specs in links.items():
+        state = _changed(state, partial(msgspec.structs.replace, links=tuple(specs)), gpu)
+    return state
