@@ -22,7 +22,9 @@ typedef enum {
     NVML_ERROR_DRIVER_NOT_LOADED = 9,
     NVML_ERROR_TIMEOUT = 10,
     NVML_ERROR_GPU_IS_LOST = 15,
+    NVML_ERROR_RESET_REQUIRED = 16,
     NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
+    NVML_ERROR_IN_USE = 19,
     NVML_ERROR_MEMORY = 20,
     NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
     NVML_ERROR_UNKNOWN = 999
@@ -31,6 +33,7 @@ typedef enum {
 typedef struct nvmlDevice_st *nvmlDevice_t;
 typedef struct nvmlEventSet_st *nvmlEventSet_t;
 typedef struct nvmlUnit_st *nvmlUnit_t;
+typedef struct nvmlGpmSample_st *nvmlGpmSample_t;
 
 enum { NVML_CLOCK_GRAPHICS, NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_CLOCK_VIDEO, NVML_CLOCK_COUNT };
 enum {
@@ -108,6 +111,14 @@ enum {
     NVML_NVLINK_DEVICE_TYPE_SWITCH = 2,
     NVML_NVLINK_DEVICE_TYPE_UNKNOWN = 255
 };
+enum {
+    NVML_GPU_UTILIZATION_DOMAIN_GPU,
+    NVML_GPU_UTILIZATION_DOMAIN_FB,
+    NVML_GPU_UTILIZATION_DOMAIN_VID,
+    NVML_GPU_UTILIZATION_DOMAIN_BUS
+};
+enum { NVML_PSTATE_0 = 0, NVML_PSTATE_8 = 8, NVML_PSTATE_UNKNOWN = 32 };
+enum { NVML_RESTRICTED_API_SET_APPLICATION_CLOCKS, NVML_RESTRICTED_API_SET_AUTO_BOOSTED_CLOCKS };
 enum { NVML_UUID_TYPE_ASCII = 1, NVML_UUID_TYPE_BINARY = 2 };
 enum { NVML_PROCESS_MODE_COMPUTE = 0, NVML_PROCESS_MODE_GRAPHICS = 1, NVML_PROCESS_MODE_MPS = 2 };
 
@@ -144,313 +155,8 @@ typedef struct {
     nvmlValue_t sampleValue;
 } nvmlSample_t;
 
-typedef struct {
-    char busIdLegacy[16];
-    unsigned int domain;
-    unsigned int bus;
-    unsigned int device;
-    unsigned int pciDeviceId;
-    unsigned int pciSubSystemId;
-    char busId[32];
-} nvmlPciInfo_t;
-
-/* nvmlDeviceGetPciInfo's own struct, before there was busId. */
-typedef struct {
-    char busId[16];
-    unsigned int domain;
-    unsigned int bus;
-    unsigned int device;
-    unsigned int pciDeviceId;
-} sn_pci_info_v1;
-
-/* nvmlDeviceGetPciInfo_v2's: with the subsystem and four reserved words. */
-typedef struct {
-    char busId[16];
-    unsigned int domain;
-    unsigned int bus;
-    unsigned int device;
-    unsigned int pciDeviceId;
-    unsigned int pciSubSystemId;
-    unsigned int reserved[4];
-} sn_pci_info_v2;
-
-typedef struct {
-    unsigned int version;
-    unsigned int domain;
-    unsigned int bus;
-    unsigned int device;
-    unsigned int pciDeviceId;
-    unsigned int pciSubSystemId;
-    unsigned int baseClass;
-    unsigned int subClass;
-    char busId[32];
-} nvmlPciInfoExt_v1_t;
-
-typedef struct {
-    unsigned long long total;
-    unsigned long long free;
-    unsigned long long used;
-} nvmlMemory_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned long long total;
-    unsigned long long reserved;
-    unsigned long long free;
-    unsigned long long used;
-} nvmlMemory_v2_t;
-
-typedef struct {
-    unsigned long long bar1Total;
-    unsigned long long bar1Free;
-    unsigned long long bar1Used;
-} nvmlBAR1Memory_t;
-
-typedef struct {
-    unsigned int gpu;
-    unsigned int memory;
-} nvmlUtilization_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned int sensorType;
-    int temperature;
-} nvmlTemperature_v1_t;
-
-typedef struct {
-    unsigned int version;
-    int marginTemperature;
-} nvmlMarginTemperature_v1_t;
-
-typedef struct {
-    int controller;
-    int defaultMinTemp;
-    int defaultMaxTemp;
-    int currentTemp;
-    int target;
-} sn_thermal_sensor;
-
-typedef struct {
-    unsigned int count;
-    sn_thermal_sensor sensor[3];
-} nvmlGpuThermalSettings_t;
-
-typedef struct {
-    unsigned int pid;
-    unsigned long long usedGpuMemory;
-} nvmlProcessInfo_v1_t;
-
-typedef struct {
-    unsigned int pid;
-    unsigned long long usedGpuMemory;
-    unsigned int gpuInstanceId;
-    unsigned int computeInstanceId;
-} nvmlProcessInfo_v2_t;
-
-typedef struct {
-    unsigned int pid;
-    unsigned long long usedGpuMemory;
-    unsigned int gpuInstanceId;
-    unsigned int computeInstanceId;
-    unsigned long long usedGpuCcProtectedMemory;
-} nvmlProcessDetail_v1_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned int mode;
-    unsigned int numProcArrayEntries;
-    nvmlProcessDetail_v1_t *procArray;
-} nvmlProcessDetailList_v1_t;
-
-typedef struct {
-    unsigned int pid;
-    unsigned long long timeStamp;
-    unsigned int smUtil;
-    unsigned int memUtil;
-    unsigned int encUtil;
-    unsigned int decUtil;
-} nvmlProcessUtilizationSample_t;
-
-typedef struct {
-    unsigned long long timeStamp;
-    unsigned int pid;
-    unsigned int smUtil;
-    unsigned int memUtil;
-    unsigned int encUtil;
-    unsigned int decUtil;
-    unsigned int jpgUtil;
-    unsigned int ofaUtil;
-} nvmlProcessUtilizationInfo_v1_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned int processSamplesCount;
-    unsigned long long lastSeenTimeStamp;
-    nvmlProcessUtilizationInfo_v1_t *procUtilArray;
-} nvmlProcessesUtilizationInfo_v1_t;
-
-typedef struct {
-    unsigned long long referenceTime; /* us */
-    unsigned long long violationTime; /* ns */
-} nvmlViolationTime_t;
-
-typedef struct {
-    nvmlDevice_t device;
-    unsigned long long eventType;
-    unsigned long long eventData;
-    unsigned int gpuInstanceId;
-    unsigned int computeInstanceId;
-} nvmlEventData_t;
-
-/* nvmlEventSetWait's own struct, before MIG. */
-typedef struct {
-    nvmlDevice_t device;
-    unsigned long long eventType;
-    unsigned long long eventData;
-} sn_event_data_v1;
-
-typedef struct {
-    unsigned long long l1Cache;
-    unsigned long long l2Cache;
-    unsigned long long deviceMemory;
-    unsigned long long registerFile;
-} nvmlEccErrorCounts_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned long long aggregateUncParity;
-    unsigned long long aggregateUncSecDed;
-    unsigned long long aggregateCor;
-    unsigned long long volatileUncParity;
-    unsigned long long volatileUncSecDed;
-    unsigned long long volatileCor;
-    unsigned long long aggregateUncBucketL2;
-    unsigned long long aggregateUncBucketSm;
-    unsigned long long aggregateUncBucketPcie;
-    unsigned long long aggregateUncBucketMcu;
-    unsigned long long aggregateUncBucketOther;
-    unsigned int bThresholdExceeded;
-} nvmlEccSramErrorStatus_v1_t;
-
-typedef struct {
-    unsigned int max;
-    unsigned int high;
-    unsigned int partial;
-    unsigned int low;
-    unsigned int none;
-} nvmlRowRemapperHistogramValues_t;
-
-typedef struct {
-    unsigned int corrActiveRemaps;
-    unsigned int corrInactiveRemaps;
-    unsigned int uncActiveRemaps;
-    unsigned int uncInactiveRemaps;
-    unsigned int bPending;
-    unsigned int bFailureOccurred;
-} nvmlRemappedRowsInfo_v2_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned int bChannelRepairPending;
-    unsigned int bTpcRepairPending;
-} nvmlRepairStatus_v1_t;
-
-typedef struct {
-    unsigned char clusterUuid[16];
-    nvmlReturn_t status;
-    unsigned int cliqueId;
-    unsigned char state;
-} nvmlGpuFabricInfo_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned char clusterUuid[16];
-    nvmlReturn_t status;
-    unsigned int cliqueId;
-    unsigned char state;
-    unsigned int healthMask;
-} nvmlGpuFabricInfo_v2_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned char clusterUuid[16];
-    nvmlReturn_t status;
-    unsigned int cliqueId;
-    unsigned char state;
-    unsigned int healthMask;
-    unsigned char healthSummary;
-} nvmlGpuFabricInfo_v3_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned char ibGuid[16];
-    unsigned char chassisSerialNumber[16];
-    unsigned char slotNumber;
-    unsigned char trayIndex;
-    unsigned char hostId;
-    unsigned char peerType;
-    unsigned char moduleId;
-} nvmlPlatformInfo_v2_t;
-
-typedef struct {
-    unsigned int isC2cEnabled;
-} nvmlC2cModeInfo_v1_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned int value;
-} nvmlDeviceAddressingMode_v1_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned int capMask;
-} nvmlDeviceCapabilities_v1_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned long long value;
-} nvmlPdi_v1_t;
-
-typedef struct {
-    unsigned int sessionsCount;
-    unsigned int averageFPS;
-    unsigned int averageLatency;
-} nvmlFBCStats_t;
-
-typedef struct {
-    unsigned int multiprocessorCount;
-    unsigned int sharedCopyEngineCount;
-    unsigned int sharedDecoderCount;
-    unsigned int sharedEncoderCount;
-    unsigned int sharedJpegCount;
-    unsigned int sharedOfaCount;
-    unsigned int gpuInstanceSliceCount;
-    unsigned int computeInstanceSliceCount;
-    unsigned long long memorySizeMB;
-} nvmlDeviceAttributes_t;
-
-typedef union {
-    char str[41];
-    unsigned char bytes[16];
-} nvmlUUIDValue_t;
-
-typedef struct {
-    unsigned int version;
-    unsigned int type;
-    nvmlUUIDValue_t value;
-} nvmlUUID_v1_t;
-
-typedef struct {
-    unsigned int version;
-    char branch[80];
-} nvmlSystemDriverBranchInfo_v1_t;
-
-typedef struct {
-    unsigned char bridgeCount;
-    struct {
-        unsigned int type;
-        unsigned int fwVersion;
-    } bridgeChipInfo[128];
-} nvmlBridgeChipHierarchy_t;
+#include "abi_board.h"
+#include "abi_mig.h"
+#include "abi_readings.h"
 
 #endif

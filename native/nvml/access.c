@@ -34,6 +34,15 @@ nvmlReturn_t sn_refuse_device(nvmlDevice_t device)
     return code == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : code;
 }
 
+nvmlReturn_t sn_forbid(nvmlDevice_t device, enum sn_kind kind, size_t at)
+{
+    struct sn_want want = {kind, at};
+    uint64_t value;
+    nvmlReturn_t code = sn_get_cells(device, &want, 1, &value);
+
+    return code == NVML_SUCCESS ? NVML_ERROR_NO_PERMISSION : code;
+}
+
 nvmlReturn_t sn_refuse(void)
 {
     return sn_image() == NULL ? NVML_ERROR_UNINITIALIZED : NVML_ERROR_NOT_SUPPORTED;
@@ -139,9 +148,9 @@ nvmlReturn_t sn_get_pair(nvmlDevice_t device, size_t first_at, size_t second_at,
     uint64_t values[2];
     nvmlReturn_t code;
 
-    if (first == NULL || second == NULL)
-        return sn_bad_argument(device);
     code = sn_get_cells(device, wants, 2, values);
+    if (first == NULL || second == NULL)
+        return code == NVML_SUCCESS ? NVML_ERROR_INVALID_ARGUMENT : code;
     if (code == NVML_SUCCESS) {
         *first = (unsigned int)values[0];
         *second = (unsigned int)values[1];

@@ -72,6 +72,8 @@ nvmlReturn_t sn_refuse_handle(nvmlDevice_t handle);
 /* Answers of functions that have none: after the checks every function makes, NOT_SUPPORTED. */
 nvmlReturn_t sn_refuse_device(nvmlDevice_t device);
 nvmlReturn_t sn_refuse(void);
+/* What a call that changes something answers: NO_PERMISSION where the device has what it would change. */
+nvmlReturn_t sn_forbid(nvmlDevice_t device, enum sn_kind kind, size_t at);
 /* What a call with a null pointer or an impossible number answers if the device would have answered at all. */
 nvmlReturn_t sn_bad_argument(nvmlDevice_t device);
 /* Reads `count` values in one consistent look; the first that has none decides the code. Nothing is written then. */

@@ -1,6 +1,6 @@
 /* Clocks: current, maximal, application, and the lists of supported ones. MHz throughout. */
 #define _GNU_SOURCE
-#include "access.h"
+#include "clocks.h"
 
 static const size_t current[NVML_CLOCK_COUNT] = {
     offsetof(struct sn_device, clocks_graphics_current),
@@ -86,8 +86,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, unsigned int ty
     }
 }
 
-/* Copies the supported clocks, for all memory clocks to look at. */
-static nvmlReturn_t copy_clocks(nvmlDevice_t device, struct sn_clocks copy[SN_MAX_MEMORY_CLOCKS], unsigned int *count)
+nvmlReturn_t sn_copy_clocks(nvmlDevice_t device, struct sn_clocks copy[SN_MAX_MEMORY_CLOCKS], unsigned int *count)
 {
     struct sn_read read;
     nvmlReturn_t code = sn_open(&read, device);
@@ -125,7 +124,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t device,
 
     if (count == NULL)
         return sn_bad_argument(device);
-    code = copy_clocks(device, clocks, &number);
+    code = sn_copy_clocks(device, clocks, &number);
     if (code == NVML_SUCCESS)
         code = fits(number, count, mhz);
     for (unsigned int i = 0; code == NVML_SUCCESS && i < number; i++)
@@ -143,7 +142,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t devic
 
     if (count == NULL)
         return sn_bad_argument(device);
-    code = copy_clocks(device, clocks, &number);
+    code = sn_copy_clocks(device, clocks, &number);
     if (code != NVML_SUCCESS)
         return code;
     while (row < number && clocks[row].memory_mhz != memory_mhz)

@@ -93,11 +93,20 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device,
                        (unsigned int *)minor);
 }
 
+/* nvidia-smi gives no pointer for the half that it does not want. */
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuOperationMode(nvmlDevice_t device, unsigned int *current,
                                                        unsigned int *pending)
 {
-    return sn_get_pair(device, offsetof(struct sn_device, gpu_operation_mode_current),
-                       offsetof(struct sn_device, gpu_operation_mode_pending), current, pending);
+    unsigned int now;
+    unsigned int then;
+    nvmlReturn_t code = sn_get_pair(device, offsetof(struct sn_device, gpu_operation_mode_current),
+                                    offsetof(struct sn_device, gpu_operation_mode_pending), &now, &then);
+
+    if (code == NVML_SUCCESS && current != NULL)
+        *current = now;
+    if (code == NVML_SUCCESS && pending != NULL)
+        *pending = then;
+    return code;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device1, nvmlDevice_t device2, int *same)

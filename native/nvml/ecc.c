@@ -1,6 +1,7 @@
 /* Reliability: ECC mode and counters, SRAM, retired pages, remapped rows, repairs. */
 #define _GNU_SOURCE
 #include "access.h"
+#include "mig.h"
 
 #define AT(member) offsetof(struct sn_device, member)
 
@@ -72,6 +73,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, un
     if (type >= NVML_MEMORY_ERROR_TYPE_COUNT || counter >= NVML_ECC_COUNTER_TYPE_COUNT ||
         location >= NVML_MEMORY_LOCATION_COUNT || count == NULL)
         return sn_bad_argument(device);
+    if (sn_is_mig_handle(device))
+        return sn_mig_errors(device, location, count);
     code = ecc_is_on(device);
     if (code != NVML_SUCCESS)
         return code;
@@ -212,6 +215,9 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows_v2(nvmlDevice_t device, nvmlR
     code = nvmlDeviceGetRemappedRows(device, &copy.corrActiveRemaps, &copy.uncActiveRemaps, &copy.bPending,
                                      &copy.bFailureOccurred);
     if (code == NVML_SUCCESS)
+        code = sn_get_pair(device, AT(remapped_rows_correctable_inactive), AT(remapped_rows_uncorrectable_inactive),
+                           &copy.corrInactiveRemaps, &copy.uncInactiveRemaps);
+    if (code == NVML_SUCCESS)
         *info = copy;
     return code;
 }
@@ -254,4 +260,30 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t device, nvmlRepa
         status->bTpcRepairPending = tpc;
     }
     return code;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t device,
+                                                                nvmlUnrepairableMemoryStatus_v1_t *status)
+{
+    return sn_get_word(device, AT(repair_unrepairable_memory), status == NULL ? NULL : &status->bUnrepairableMemory);
+}
+
+/* Where the uncorrected errors of the SRAMs lie is not simulated: there is none that is told apart. */
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(
+    nvmlDevice_t device, nvmlEccSramUniqueUncorrectedErrorCounts_v1_t *counts)
+{
+    unsigned int pending;
+    nvmlReturn_t code;
+
+    if (counts == NULL)
+        return sn_bad_argument(device);
+    code = ecc_is_on(device);
+    if (code == NVML_SUCCESS)
+        code = sn_get_word(device, AT(remapped_rows_pending), &pending); /* since Ampere */
+    if (code != NVML_SUCCESS)
+        return code;
+    if (counts->version != SN_TAG(nvmlEccSramUniqueUncorrectedErrorCounts_v1_t, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    counts->entryCount = 0;
+    return NVML_SUCCESS;
 }

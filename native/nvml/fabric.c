@@ -1,4 +1,4 @@
-/* The NVLink fabric's view of a device, in three layouts. Unsupported comes before a wrong tag. */
+/* The NVLink fabric's view of a device, in four layouts. Unsupported comes before a wrong tag. */
 #define _GNU_SOURCE
 #include "access.h"
 
@@ -80,5 +80,27 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGp
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     from.version = info->version;
     memcpy(info, &from, size);
+    return NVML_SUCCESS;
+}
+
+/* The fourth has no tag: its version is in the name. One clique, the one that pointers reach. */
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfo_v4(nvmlDevice_t device, nvmlGpuFabricInfo_v4_t *info)
+{
+    nvmlGpuFabricInfo_v3_t from;
+    nvmlReturn_t code;
+
+    if (info == NULL)
+        return sn_bad_argument(device);
+    code = copy_fabric(device, &from);
+    if (code != NVML_SUCCESS)
+        return code;
+    memset(info, 0, sizeof(*info));
+    memcpy(info->clusterUuid, from.clusterUuid, sizeof(info->clusterUuid));
+    info->status = from.status;
+    info->cliques[0].id = from.cliqueId;
+    info->numCliques = 1;
+    info->state = from.state;
+    info->healthMask = from.healthMask;
+    info->healthSummary = from.healthSummary;
     return NVML_SUCCESS;
 }

@@ -1,7 +1,9 @@
-/* nvmlDeviceGetFieldValues: one table row for every id that a cell answers, and code for those that need a link's. */
+/* nvmlDeviceGetFieldValues: the driver's number for a field becomes the newest header's, and that one a row of the
+ * table of cells, a rule, or a link's business. */
 #define _GNU_SOURCE
-#include "access.h"
-#include "nvlink.h"
+#include "fields.h"
+
+#include "driver.h"
 
 struct sn_field {
     unsigned int id;
@@ -11,11 +13,29 @@ struct sn_field {
     size_t at;
 };
 
+struct sn_field_limit {
+    unsigned int first; /* driver */
+    unsigned int limit; /* the first id that it does not have */
+};
+
+struct sn_field_move {
+    unsigned int first;
+    unsigned int end;
+    unsigned int here;
+    unsigned int ids;
+    unsigned int there;
+};
+
+#include "field_numbers.h"
 #include "field_table.h"
 
-#define FIELD_COUNT (sizeof(sn_fields) / sizeof(sn_fields[0]))
-#define ALL_LINKS 0xffffffffu
+#define AT(member) offsetof(struct sn_device, member)
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define NO_FIELD 0
 #define NS_PER_US 1000
+#define ARCHITECTURE_HOPPER 9
+#define C2C_LINKS 10
+#define C2C_LINK_MBPS 44712
 
 enum {
     FI_RETIRED_SBE = 29,
@@ -24,43 +44,47 @@ enum {
     FI_PERF_POLICY_POWER = 74,
     FI_PERF_POLICY_THERMAL = 75,
     FI_PERF_POLICY_SYNC_BOOST = 76,
-    FI_NVLINK_SPEED_L0 = 84,
-    FI_NVLINK_SPEED_L5 = 89,
-    FI_NVLINK_SPEED_COMMON = 90,
-    FI_NVLINK_LINK_COUNT = 91,
-    FI_NVLINK_SPEED_L6 = 132,
-    FI_NVLINK_SPEED_L11 = 137,
-    FI_NVLINK_THROUGHPUT_DATA_TX = 138,
-    FI_NVLINK_THROUGHPUT_DATA_RX = 139,
-    FI_NVLINK_THROUGHPUT_RAW_TX = 140,
-    FI_NVLINK_THROUGHPUT_RAW_RX = 141,
-    FI_NVLINK_REMOTE_LINK = 146,
-    FI_NVSWITCH_LINK_COUNT = 147,
-    FI_NVLINK_DL_REPLAY = 161,
-    FI_NVLINK_DL_RECOVERY = 162,
-    FI_NVLINK_DL_CRC = 163,
-    FI_NVLINK_SPEED = 164,
-    FI_NVLINK_STATE = 165,
-    FI_NVLINK_VERSION = 166,
-    FI_RESET_REQUIRED = 226,
-    FI_DRAIN_AND_RESET = 227
+    FI_PERF_POLICY_BOARD_LIMIT = 77,
+    FI_PERF_POLICY_LOW_UTILIZATION = 78,
+    FI_PERF_POLICY_RELIABILITY = 79,
+    FI_PERF_POLICY_TOTAL_BASE_CLOCKS = 81,
+    FI_RETIRED_PENDING_SBE = 92,
+    FI_RETIRED_PENDING_DBE = 93,
+    FI_C2C_LINK_COUNT = 170,
+    FI_C2C_LINK_STATUS = 171,
+    FI_C2C_LINK_MBPS = 172,
+    FI_RESETLESS_MIG = 184,
+    FI_MIG_MODE_INDEPENDENT = 199,
+    FI_C2C_ERRORS_FIRST = 231,
+    FI_C2C_POWER_STATE = 234,
+    FI_SMOOTHING_FIRST = 251,
+    FI_SMOOTHING_LAST = 268,
+    FI_SW_THERMAL_SLOWDOWN = 269,
+    FI_HW_THERMAL_SLOWDOWN = 270,
+    FI_HW_POWER_BRAKE_SLOWDOWN = 271,
+    FI_SMOOTHING_MORE_FIRST = 275,
+    FI_SMOOTHING_MORE_LAST = 288
 };
 
-static void put_uint(nvmlFieldValue_t *field, unsigned int value)
+static unsigned int newest_number(unsigned int driver, unsigned int id)
 {
-    field->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
-    field->value.uiVal = value;
-}
+    unsigned int limit = 0;
 
-static void put_ull(nvmlFieldValue_t *field, unsigned long long value)
-{
-    field->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
-    field->value.ullVal = value;
+    for (size_t i = 0; i < COUNT_OF(sn_field_limits) && sn_field_limits[i].first <= driver; i++)
+        limit = sn_field_limits[i].limit;
+    if (id >= limit)
+        return NO_FIELD;
+    for (size_t i = 0; i < COUNT_OF(sn_field_moves); i++) {
+        const struct sn_field_move *move = &sn_field_moves[i];
+        if (driver >= move->first && driver < move->end && id - move->here < move->ids)
+            return id - move->here + move->there;
+    }
+    return id;
 }
 
 static const struct sn_field *row_of(unsigned int id, unsigned int scope)
 {
-    for (size_t i = 0; i < FIELD_COUNT && sn_fields[i].id <= id; i++)
+    for (size_t i = 0; i < COUNT_OF(sn_fields) && sn_fields[i].id <= id; i++)
         if (sn_fields[i].id == id && (sn_fields[i].scope < 0 || (unsigned int)sn_fields[i].scope == scope))
             return &sn_fields[i];
     return NULL;
@@ -82,123 +106,21 @@ static nvmlReturn_t from_cell(nvmlDevice_t device, const struct sn_field *row, n
     return NVML_SUCCESS;
 }
 
-/* Sums and counts over a device's links. */
-struct links {
-    unsigned int present;
-    unsigned int active;
-    unsigned int to_switch;
-    unsigned int slowest_mbps;
-    uint64_t tx_kib;
-    uint64_t rx_kib;
-};
-
-/* NOT_SUPPORTED where the device has no NVLink at all. */
-static nvmlReturn_t survey(nvmlDevice_t device, struct links *links)
-{
-    *links = (struct links){0};
-    for (unsigned int index = 0; index < SN_MAX_LINKS; index++) {
-        struct sn_link link;
-        uint64_t tx_kib;
-        uint64_t rx_kib;
-        nvmlReturn_t code = sn_get_link(device, index, &link, &tx_kib, &rx_kib);
-        if (code == NVML_ERROR_NOT_SUPPORTED)
-            continue;
-        if (code != NVML_SUCCESS)
-            return code;
-        links->present++;
-        if (link.active == 0)
-            continue;
-        links->active++;
-        links->to_switch += link.remote_type == NVML_NVLINK_DEVICE_TYPE_SWITCH;
-        if (links->slowest_mbps == 0 || link.speed_mbps < links->slowest_mbps)
-            links->slowest_mbps = link.speed_mbps;
-        links->tx_kib += tx_kib;
-        links->rx_kib += rx_kib;
-    }
-    return links->present == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
-}
-
-static nvmlReturn_t from_all_links(nvmlDevice_t device, nvmlFieldValue_t *field)
-{
-    struct links links;
-    nvmlReturn_t code = survey(device, &links);
-
-    if (code != NVML_SUCCESS)
-        return code;
-    switch (field->fieldId) {
-    case FI_NVLINK_SPEED_COMMON:
-        put_uint(field, links.slowest_mbps);
-        return NVML_SUCCESS;
-    case FI_NVLINK_LINK_COUNT:
-        put_uint(field, links.active);
-        return NVML_SUCCESS;
-    case FI_NVSWITCH_LINK_COUNT:
-        put_uint(field, links.to_switch);
-        return links.to_switch == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
-    case FI_NVLINK_THROUGHPUT_DATA_TX:
-    case FI_NVLINK_THROUGHPUT_RAW_TX:
-        put_ull(field, links.tx_kib);
-        return NVML_SUCCESS;
-    default:
-        put_ull(field, links.rx_kib);
-        return NVML_SUCCESS;
-    }
-}
-
-static nvmlReturn_t from_link(nvmlDevice_t device, unsigned int index, nvmlFieldValue_t *field)
-{
-    struct sn_link link;
-    uint64_t tx_kib = 0;
-    uint64_t rx_kib = 0;
-    nvmlReturn_t code = sn_get_link(device, index, &link, &tx_kib, &rx_kib);
-
-    if (code != NVML_SUCCESS)
-        return code;
-    if (field->fieldId == FI_NVLINK_STATE) {
-        put_uint(field, link.active != 0);
-        return NVML_SUCCESS;
-    }
-    if (field->fieldId == FI_NVLINK_VERSION) {
-        put_uint(field, link.version);
-        return NVML_SUCCESS;
-    }
-    if (link.active == 0)
-        return NVML_ERROR_NOT_SUPPORTED;
-    switch (field->fieldId) {
-    case FI_NVLINK_THROUGHPUT_DATA_TX:
-    case FI_NVLINK_THROUGHPUT_RAW_TX:
-        put_ull(field, tx_kib);
-        return NVML_SUCCESS;
-    case FI_NVLINK_THROUGHPUT_DATA_RX:
-    case FI_NVLINK_THROUGHPUT_RAW_RX:
-        put_ull(field, rx_kib);
-        return NVML_SUCCESS;
-    case FI_NVLINK_REMOTE_LINK:
-        put_uint(field, link.remote_link);
-        return NVML_SUCCESS;
-    case FI_NVLINK_DL_REPLAY:
-        put_ull(field, link.replay_errors);
-        return NVML_SUCCESS;
-    case FI_NVLINK_DL_RECOVERY:
-        put_ull(field, link.recovery_errors);
-        return NVML_SUCCESS;
-    case FI_NVLINK_DL_CRC:
-        put_ull(field, link.crc_errors);
-        return NVML_SUCCESS;
-    default:
-        put_uint(field, link.speed_mbps);
-        return NVML_SUCCESS;
-    }
-}
-
+/* Time lost for one cause, in ns. */
 static nvmlReturn_t violation(nvmlDevice_t device, size_t at, nvmlFieldValue_t *field)
 {
     unsigned long long us;
     nvmlReturn_t code = sn_get_counter(device, at, &us);
 
-    if (code == NVML_SUCCESS)
-        put_ull(field, us * NS_PER_US);
-    return code;
+    return code == NVML_SUCCESS ? sn_put_ull(field, us * NS_PER_US) : code;
+}
+
+/* What no board accounts for is 0 where it accounts for anything. */
+static nvmlReturn_t no_violation(nvmlDevice_t device, nvmlFieldValue_t *field)
+{
+    nvmlReturn_t code = violation(device, AT(clocks_throttle_reasons_counters_sw_power_cap_us), field);
+
+    return code == NVML_SUCCESS ? sn_put_ull(field, 0) : code;
 }
 
 static nvmlReturn_t retired(nvmlDevice_t device, size_t at, nvmlFieldValue_t *field)
@@ -206,80 +128,131 @@ static nvmlReturn_t retired(nvmlDevice_t device, size_t at, nvmlFieldValue_t *fi
     unsigned int count;
     nvmlReturn_t code = sn_get_word(device, at, &count);
 
-    if (code != NVML_SUCCESS)
-        return code;
-    if (field->fieldId == FI_RETIRED_PENDING)
-        put_uint(field, count);
-    else
-        put_ull(field, count);
-    return NVML_SUCCESS;
+    return code == NVML_SUCCESS ? sn_put_ull(field, count) : code;
 }
 
-static nvmlReturn_t by_hand(nvmlDevice_t device, nvmlFieldValue_t *field)
+static nvmlReturn_t retirement_pending(nvmlDevice_t device, nvmlFieldValue_t *field)
 {
-    unsigned int id = field->fieldId;
+    unsigned int pending;
+    nvmlReturn_t code = sn_get_word(device, AT(retired_pages_pending_retirement), &pending);
 
+    return code == NVML_SUCCESS ? sn_put_uint(field, pending) : code;
+}
+
+/* Hopper was the first to change its MIG mode without a reset; boards without MIG have no such field. */
+static nvmlReturn_t mig_without_reset(nvmlDevice_t device, nvmlFieldValue_t *field)
+{
+    unsigned int architecture;
+    unsigned int mode;
+    nvmlReturn_t code = sn_get_pair(device, AT(mig_mode_current), AT(architecture), &mode, &architecture);
+
+    return code == NVML_SUCCESS ? sn_put_uint(field, architecture >= ARCHITECTURE_HOPPER) : code;
+}
+
+/* A superchip's 450 GB/s in each direction, in links of equal speed, which two GPUs share since Blackwell. */
+static nvmlReturn_t c2c(nvmlDevice_t device, unsigned int id, unsigned int link, nvmlFieldValue_t *field)
+{
+    unsigned int enabled;
+    unsigned int architecture;
+    unsigned int links;
+    nvmlReturn_t code = sn_get_pair(device, AT(c2c_mode), AT(architecture), &enabled, &architecture);
+
+    if (code != NVML_SUCCESS)
+        return code;
+    links = enabled == 0 ? 0 : architecture > ARCHITECTURE_HOPPER ? C2C_LINKS / 2 : C2C_LINKS;
+    if (id == FI_C2C_LINK_COUNT)
+        return sn_put_uint(field, links);
+    if (links == 0)
+        return NVML_ERROR_NOT_SUPPORTED;
+    if (link >= links)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (id == FI_C2C_LINK_STATUS)
+        return sn_put_uint(field, 1);
+    return sn_put_uint(field, id == FI_C2C_LINK_MBPS ? C2C_LINK_MBPS : 0); /* no errors, full power */
+}
+
+/* Boards that smooth their power tell an administrator how; their cell says what others are told. */
+static nvmlReturn_t power_smoothing(nvmlDevice_t device, unsigned int id, nvmlFieldValue_t *field)
+{
+    unsigned int enabled;
+    nvmlReturn_t code = sn_get_word(device, AT(power_smoothing_mode), &enabled);
+
+    if (code != NVML_SUCCESS)
+        return code;
+    return id == FI_SMOOTHING_FIRST ? sn_put_uint(field, enabled) : NVML_ERROR_NOT_SUPPORTED;
+}
+
+static nvmlReturn_t by_rule(nvmlDevice_t device, unsigned int id, unsigned int scope, nvmlFieldValue_t *field)
+{
     switch (id) {
     case FI_RETIRED_SBE:
-        return retired(device, offsetof(struct sn_device, retired_pages_single_bit_retirement_count), field);
+        return retired(device, AT(retired_pages_single_bit_retirement_count), field);
     case FI_RETIRED_DBE:
-        return retired(device, offsetof(struct sn_device, retired_pages_double_bit_retirement_count), field);
+        return retired(device, AT(retired_pages_double_bit_retirement_count), field);
     case FI_RETIRED_PENDING:
-        return retired(device, offsetof(struct sn_device, retired_pages_pending_retirement), field);
+    case FI_RETIRED_PENDING_SBE:
+    case FI_RETIRED_PENDING_DBE:
+        return retirement_pending(device, field);
     case FI_PERF_POLICY_POWER:
-        return violation(device, offsetof(struct sn_device, clocks_throttle_reasons_counters_sw_power_cap_us), field);
+        return violation(device, AT(clocks_throttle_reasons_counters_sw_power_cap_us), field);
     case FI_PERF_POLICY_THERMAL:
-        return violation(device, offsetof(struct sn_device, clocks_throttle_reasons_counters_sw_thermal_slowdown_us),
-                         field);
+    case FI_SW_THERMAL_SLOWDOWN:
+        return violation(device, AT(clocks_throttle_reasons_counters_sw_thermal_slowdown_us), field);
     case FI_PERF_POLICY_SYNC_BOOST:
-        return violation(device, offsetof(struct sn_device, clocks_throttle_reasons_counters_sync_boost_us), field);
-    case FI_NVLINK_SPEED_COMMON:
-    case FI_NVLINK_LINK_COUNT:
-    case FI_NVSWITCH_LINK_COUNT:
-        return from_all_links(device, field);
-    case FI_NVLINK_THROUGHPUT_DATA_TX:
-    case FI_NVLINK_THROUGHPUT_DATA_RX:
-    case FI_NVLINK_THROUGHPUT_RAW_TX:
-    case FI_NVLINK_THROUGHPUT_RAW_RX:
-        return field->scopeId == ALL_LINKS ? from_all_links(device, field) : from_link(device, field->scopeId, field);
-    case FI_NVLINK_REMOTE_LINK:
-    case FI_NVLINK_DL_REPLAY:
-    case FI_NVLINK_DL_RECOVERY:
-    case FI_NVLINK_DL_CRC:
-    case FI_NVLINK_SPEED:
-    case FI_NVLINK_STATE:
-    case FI_NVLINK_VERSION:
-        return from_link(device, field->scopeId, field);
-    case FI_RESET_REQUIRED:
-    case FI_DRAIN_AND_RESET:
-        put_uint(field, 0);
-        return NVML_SUCCESS;
+        return violation(device, AT(clocks_throttle_reasons_counters_sync_boost_us), field);
+    case FI_HW_THERMAL_SLOWDOWN:
+        return violation(device, AT(clocks_throttle_reasons_counters_hw_thermal_slowdown_us), field);
+    case FI_HW_POWER_BRAKE_SLOWDOWN:
+        return violation(device, AT(clocks_throttle_reasons_counters_hw_power_brake_slowdown_us), field);
+    case FI_PERF_POLICY_BOARD_LIMIT:
+    case FI_PERF_POLICY_LOW_UTILIZATION:
+    case FI_PERF_POLICY_RELIABILITY:
+    case FI_PERF_POLICY_TOTAL_BASE_CLOCKS:
+        return no_violation(device, field);
+    case FI_C2C_LINK_COUNT:
+    case FI_C2C_LINK_STATUS:
+    case FI_C2C_LINK_MBPS:
+        return c2c(device, id, scope, field);
+    case FI_RESETLESS_MIG:
+    case FI_MIG_MODE_INDEPENDENT:
+        return mig_without_reset(device, field);
     default:
         break;
     }
-    if (id >= FI_NVLINK_SPEED_L0 && id <= FI_NVLINK_SPEED_L5)
-        return from_link(device, id - FI_NVLINK_SPEED_L0, field);
-    if (id >= FI_NVLINK_SPEED_L6 && id <= FI_NVLINK_SPEED_L11)
-        return from_link(device, id - FI_NVLINK_SPEED_L6 + 6, field);
-    return NVML_ERROR_NOT_SUPPORTED;
+    if (id >= FI_C2C_ERRORS_FIRST && id <= FI_C2C_POWER_STATE)
+        return c2c(device, id, scope, field);
+    if ((id >= FI_SMOOTHING_FIRST && id <= FI_SMOOTHING_LAST) ||
+        (id >= FI_SMOOTHING_MORE_FIRST && id <= FI_SMOOTHING_MORE_LAST))
+        return power_smoothing(device, id, field);
+    return sn_get_link_field(device, id, scope, field);
+}
+
+nvmlReturn_t sn_get_field(nvmlDevice_t device, unsigned int id, unsigned int scope, nvmlFieldValue_t *field)
+{
+    const struct sn_field *row = row_of(id, scope);
+
+    return row != NULL ? from_cell(device, row, field) : by_rule(device, id, scope, field);
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
 {
     long long now = (long long)sn_wall_clock_us();
+    unsigned int driver;
     nvmlReturn_t code = sn_refuse_device(device);
 
     if (code != NVML_ERROR_NOT_SUPPORTED)
         return code;
     if (count <= 0 || values == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
+    driver = sn_driver();
     for (int i = 0; i < count; i++) {
         nvmlFieldValue_t *field = &values[i];
-        const struct sn_field *row = row_of(field->fieldId, field->scopeId);
+        unsigned int id = newest_number(driver, field->fieldId);
         field->timestamp = now;
         field->latencyUsec = 0;
         field->value.ullVal = 0;
-        field->nvmlReturn = row != NULL ? from_cell(device, row, field) : by_hand(device, field);
+        field->nvmlReturn =
+            id == NO_FIELD ? NVML_ERROR_NOT_SUPPORTED : sn_get_field(device, id, field->scopeId, field);
     }
     return NVML_SUCCESS;
 }

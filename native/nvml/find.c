@@ -136,10 +136,10 @@ static int open_for_program(void)
     return open_beside(program, "../../config/" SN_IMAGE_NAME);
 }
 
-static int open_image(void)
+int sn_open_image(void)
 {
     const char *named = secure_getenv("SIMNODE_IMAGE");
-    struct own_file own = {.address = (uintptr_t)&open_image, .name = ""};
+    struct own_file own = {.address = (uintptr_t)&sn_open_image, .name = ""};
     int file;
 
     if (named != NULL && named[0] != '\0')
@@ -182,7 +182,7 @@ nvmlReturn_t sn_find_image(const struct sn_image **image, int *file)
 {
     nvmlReturn_t code;
 
-    *file = open_image();
+    *file = sn_open_image();
     if (*file < 0)
         return NVML_ERROR_DRIVER_NOT_LOADED;
     code = map(*file, image);

@@ -12,13 +12,14 @@
 
 #include "access.h"
 #include "events.h"
+#include "gpm.h"
 #include "image.h"
 #include "init.h"
 
 static int lock_owner;
 static unsigned int references;
 
-static void lock(void)
+void sn_lock(void)
 {
     int self = getpid();
     int owner = 0;
@@ -31,7 +32,7 @@ static void lock(void)
     }
 }
 
-static void unlock(void)
+void sn_unlock(void)
 {
     __atomic_store_n(&lock_owner, 0, __ATOMIC_RELEASE);
 }
@@ -128,9 +129,9 @@ nvmlReturn_t sn_image_before_init(const struct sn_image **image)
     *image = sn_image();
     if (*image != NULL)
         return NVML_SUCCESS;
-    lock();
+    sn_lock();
     code = sn_find_image(image, &file);
-    unlock();
+    sn_unlock();
     if (code == NVML_SUCCESS)
         close(file);
     return code;
@@ -143,7 +144,7 @@ NVML_EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
     int file;
 
     (void)flags;
-    lock();
+    sn_lock();
     if (sn_image() == NULL) {
         code = sn_find_image(&image, &file);
         if (code == NVML_SUCCESS) {
@@ -155,7 +156,7 @@ NVML_EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
     }
     if (code == NVML_SUCCESS)
         references++;
-    unlock();
+    sn_unlock();
     return code;
 }
 
@@ -173,13 +174,14 @@ NVML_EXPORT nvmlReturn_t nvmlShutdown(void)
 {
     nvmlReturn_t code = NVML_SUCCESS;
 
-    lock();
+    sn_lock();
     if (sn_image() == NULL)
         code = NVML_ERROR_UNINITIALIZED;
     else if (--references == 0) {
         __atomic_store_n(&sn_view.image, NULL, __ATOMIC_RELEASE);
         sn_free_event_sets();
+        sn_free_gpm_samples();
     }
-    unlock();
+    sn_unlock();
     return code;
 }

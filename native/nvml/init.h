@@ -7,5 +7,8 @@
 
 /* The image for functions that also answer before nvmlInit; finds it if need be. */
 nvmlReturn_t sn_image_before_init(const struct sn_image **image);
+/* The lock of what init and shutdown change. A child forked while it was held can take it. */
+void sn_lock(void);
+void sn_unlock(void);
 
 #endif

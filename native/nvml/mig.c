@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "mig.h"
 #include "handles.h"
+#include "private.h"
 
 bool sn_is_mig_handle(nvmlDevice_t handle)
 {
@@ -89,6 +90,20 @@ nvmlReturn_t sn_mig_bar1(nvmlDevice_t handle, nvmlBAR1Memory_t *memory)
     return NVML_SUCCESS;
 }
 
+/* A MIG device counts uncorrected errors of SRAM; none are simulated. */
+nvmlReturn_t sn_mig_errors(nvmlDevice_t handle, unsigned int location, unsigned long long *count)
+{
+    struct sn_mig copy;
+    nvmlReturn_t code = copy_mig(handle, &copy);
+
+    if (code != NVML_SUCCESS)
+        return code;
+    if (location != NVML_MEMORY_LOCATION_SRAM)
+        return NVML_ERROR_NOT_SUPPORTED;
+    *count = 0;
+    return NVML_SUCCESS;
+}
+
 nvmlDevice_t sn_mig_by_uuid(const char *uuid)
 {
     for (unsigned int visible = 0; visible < sn_view.count; visible++) {
@@ -106,8 +121,27 @@ nvmlDevice_t sn_mig_by_uuid(const char *uuid)
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
 {
+    __atomic_store_n(&sn_mig_mode_was_asked, 1, __ATOMIC_RELAXED);
     return sn_get_pair(device, offsetof(struct sn_device, mig_mode_current),
                        offsetof(struct sn_device, mig_mode_pending), current, pending);
+}
+
+/* None while the GPU is not in MIG mode. */
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count)
+{
+    unsigned int most;
+    unsigned int mode;
+    nvmlReturn_t code = sn_get_word(device, offsetof(struct sn_device, mig_max_gpu_instances), &most);
+
+    if (code != NVML_SUCCESS)
+        return code;
+    if (count == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    code = sn_get_word(device, offsetof(struct sn_device, mig_mode_current), &mode);
+    if (code != NVML_SUCCESS && code != NVML_ERROR_NOT_SUPPORTED)
+        return code;
+    *count = code == NVML_SUCCESS && mode != 0 ? most : 0;
+    return NVML_SUCCESS;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is_mig)

@@ -1,4 +1,4 @@
-/* Reading one MIG device: like access.h, with the MIG device's own identity on top of its GPU's. */
+/* Reading one MIG device or GPU instance: like access.h, with its own identity on top of its GPU's. */
 #ifndef SN_MIG_H
 #define SN_MIG_H
 
@@ -11,6 +11,17 @@ struct sn_mig_read {
     unsigned int epoch;
 };
 
+/* Ids of GPU instances: one for the whole, two halves, four quarters, eight eighths. */
+#define SN_GPU_INSTANCE_IDS 15
+
+/* A read of a GPU instance in progress. */
+struct sn_instance {
+    struct sn_read parent;
+    const struct sn_gpu_instance *of;
+    unsigned int id;
+    unsigned int profile;
+};
+
 /* INVALID_ARGUMENT if the handle is no MIG device's. */
 nvmlReturn_t sn_mig_open(struct sn_mig_read *read, nvmlDevice_t handle);
 /* GPU_IS_LOST once the MIG device is gone. Torn or not: ask sn_again(&read->parent, …). */
@@ -19,5 +30,15 @@ nvmlReturn_t sn_mig_look(struct sn_mig_read *read);
 bool sn_is_mig_handle(nvmlDevice_t handle);
 /* The MIG device of this UUID on a visible GPU, or null. */
 nvmlDevice_t sn_mig_by_uuid(const char *uuid);
+/* What a MIG device has counted at a memory location. */
+nvmlReturn_t sn_mig_errors(nvmlDevice_t handle, unsigned int location, unsigned long long *count);
+/* INVALID_ARGUMENT if the handle is no GPU instance's. */
+nvmlReturn_t sn_instance_open(struct sn_instance *instance, nvmlGpuInstance_t handle);
+/* GPU_IS_LOST once the GPU instance is gone. Torn or not: ask sn_again(&instance->parent, …). */
+nvmlReturn_t sn_instance_look(struct sn_instance *instance);
+/* The handle of the GPU instance that a MIG device of GPU `index` is in. */
+nvmlGpuInstance_t sn_instance_of(unsigned int index, const struct sn_mig *mig);
+/* Copies the board's profile of this number; NOT_SUPPORTED if it has none. */
+nvmlReturn_t sn_mig_profile(nvmlDevice_t device, unsigned int number, struct sn_mig_profile *copy);
 
 #endif

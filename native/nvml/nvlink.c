@@ -1,7 +1,11 @@
 /* NVLink state, neighbours and counters. */
 #define _GNU_SOURCE
 #include "nvlink.h"
+
+#include "handles.h"
 #include "pci.h"
+
+#define VERSION_4 6 /* nvmlNvlinkVersion_t */
 
 nvmlReturn_t sn_get_link(nvmlDevice_t device, unsigned int index, struct sn_link *link, uint64_t *tx_kib,
                          uint64_t *rx_kib)
@@ -153,4 +157,22 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkUtilizationCounter(nvmlDevice_t devi
         *sent = tx_kib * 1024;
     }
     return code;
+}
+
+/* All nodes since Hopper run their links at full width. */
+NVML_EXPORT nvmlReturn_t nvmlSystemGetNvlinkBwMode(unsigned int *mode)
+{
+    if (sn_image() == NULL)
+        return NVML_ERROR_UNINITIALIZED;
+    if (mode == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    for (unsigned int visible = 0; visible < sn_view.count; visible++) {
+        struct sn_link link;
+        if (sn_get_link(sn_handle(sn_view.device[visible]), 0, &link, NULL, NULL) != NVML_SUCCESS ||
+            link.version < VERSION_4)
+            continue;
+        *mode = 0;
+        return NVML_SUCCESS;
+    }
+    return NVML_ERROR_NOT_SUPPORTED;
 }

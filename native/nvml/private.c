@@ -8,6 +8,7 @@
 #include "handles.h"
 #include "pci.h"
 #include "private.h"
+#include "setters.h"
 
 #define SLOTS 256
 
@@ -18,7 +19,7 @@ static nvmlReturn_t unknown_slot(void)
     return NVML_ERROR_NOT_SUPPORTED;
 }
 
-/* 26: nvidia-smi's own log. */
+/* 26: nvidia-smi's own log; 184, 225: ends of conversations. */
 static nvmlReturn_t ignored(void)
 {
     return NVML_SUCCESS;
@@ -120,7 +121,15 @@ static nvmlReturn_t enforced_power_limit(nvmlDevice_t device, unsigned int *mw)
     return sn_get_word(device, offsetof(struct sn_device, power_enforced_limit_mw), mw);
 }
 
-/* 165: internal field values in public entries: 1 relaxed ordering; 4 and 5, reset required and drain and reset. */
+/* 138: as much of a violation time as dmon compares with what it saw before. */
+static nvmlReturn_t thermal_violation(nvmlDevice_t device, nvmlViolationTime_t *time)
+{
+    return nvmlDeviceGetViolationStatus(device, NVML_PERF_POLICY_THERMAL, time);
+}
+
+enum { INTERNAL_RESET_REQUIRED = 4, INTERNAL_DRAIN_RECOMMENDED = 5 };
+
+/* 165: internal field values in public entries: 1 relaxed ordering, which no board has; 4 and 5 the reset state. */
 static nvmlReturn_t internal_fields(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
 {
     nvmlReturn_t code = sn_refuse_device(device);
@@ -128,10 +137,14 @@ static nvmlReturn_t internal_fields(nvmlDevice_t device, int count, nvmlFieldVal
     if (code != NVML_ERROR_NOT_SUPPORTED)
         return code;
     for (int i = 0; i < count; i++) {
-        bool known = values[i].fieldId == 4 || values[i].fieldId == 5;
+        unsigned int value = 0;
+        values[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
+        if (values[i].fieldId == INTERNAL_RESET_REQUIRED)
+            values[i].nvmlReturn = sn_get_word(device, offsetof(struct sn_device, gpu_reset_required), &value);
+        if (values[i].fieldId == INTERNAL_DRAIN_RECOMMENDED)
+            values[i].nvmlReturn = sn_get_word(device, offsetof(struct sn_device, gpu_reset_drain_recommended), &value);
         values[i].valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
-        values[i].value.ullVal = 0;
-        values[i].nvmlReturn = known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+        values[i].value.ullVal = value;
     }
     return NVML_SUCCESS;
 }
@@ -193,17 +206,30 @@ static const struct {
 } known[] = {
     {12, (slot_fn *)(void *)parse_bus_id},
     {23, (slot_fn *)(void *)pcie_level},
+    {20, (slot_fn *)(void *)sn_private_is_primary},
     {26, ignored},
     {72, (slot_fn *)(void *)can_be_monitored},
     {75, (slot_fn *)(void *)address_of_index},
     {81, (slot_fn *)(void *)sn_bus_id_of_index},
     {108, (slot_fn *)(void *)enforced_power_limit},
+    {138, (slot_fn *)(void *)thermal_violation},
     {145, (slot_fn *)(void *)sn_private_utilization},
     {165, (slot_fn *)(void *)internal_fields},
+    {168, (slot_fn *)(void *)sn_private_reset},
+    {169, (slot_fn *)(void *)sn_private_reset_fabric},
+    {182, (slot_fn *)(void *)sn_private_reset_group},
+    {183, (slot_fn *)(void *)sn_private_reset_members},
+    {184, ignored},
+    {192, (slot_fn *)(void *)sn_private_set_policy},
+    {193, (slot_fn *)(void *)sn_private_policies},
+    {194, (slot_fn *)(void *)sn_private_slider_limits},
+    {195, (slot_fn *)(void *)sn_private_sliders},
+    {196, (slot_fn *)(void *)sn_private_set_slider},
     {213, (slot_fn *)(void *)sn_private_compute},
     {214, (slot_fn *)(void *)sn_private_mps},
     {215, (slot_fn *)(void *)sn_private_graphics},
     {223, (slot_fn *)(void *)nvmlDeviceGetMemoryAffinity},
+    {225, ignored},
     {226, (slot_fn *)(void *)atomics},
     {230, (slot_fn *)(void *)host_max_link_generation},
     {231, (slot_fn *)(void *)gpu_part_number},
@@ -212,7 +238,10 @@ static const struct {
     {241, (slot_fn *)(void *)numa_node},
     {242, (slot_fn *)(void *)addressing_mode},
     {243, (slot_fn *)(void *)sparse_operation_mode},
+    {244, (slot_fn *)(void *)sn_set_sparse_operation_mode}, /* in 535 */
     {249, (slot_fn *)(void *)sparse_operation_mode},
+    {250, (slot_fn *)(void *)sn_set_sparse_operation_mode}, /* since 550 */
+    {251, (slot_fn *)(void *)nvmlDeviceSetPersistenceMode}, /* in 555 */
 };
 
 /* Filled anew at each request, always with the same words, so that it needs no lock. */

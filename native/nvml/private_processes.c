@@ -1,7 +1,5 @@
 /* Processes as nvidia-smi asks for them: its table's rows, and the samples that pmon averages. */
 #define _GNU_SOURCE
-#include <stdlib.h>
-
 #include "handles.h"
 #include "private.h"
 #include "processes.h"
@@ -53,13 +51,16 @@ struct engine_record {
 };
 _Static_assert(sizeof(struct engine_record) == 80, "as nvidia-smi strides");
 
-/* SM, memory, encoder and decoder; since 545 JPEG and OFA too. */
+/* SM, memory, encoder and decoder; the releases that have JPEG and OFA too ask for the MIG mode before they ask for
+ * samples. The driver's version does not tell: any nvidia-smi may meet any driver. */
+#define ENGINES_AT_FIRST 4
+#define ENGINES_WITH_MIG 6
+
+uint8_t sn_mig_mode_was_asked;
+
 static unsigned int engines(void)
 {
-    char version[sizeof(((struct sn_node *)0)->driver_version)];
-
-    return nvmlSystemGetDriverVersion(version, sizeof(version)) == NVML_SUCCESS && strtol(version, NULL, 10) < 545 ? 4
-                                                                                                                   : 6;
+    return __atomic_load_n(&sn_mig_mode_was_asked, __ATOMIC_RELAXED) != 0 ? ENGINES_WITH_MIG : ENGINES_AT_FIRST;
 }
 
 /* 145. pmon prints the sum of a pid's percentages over the number of samples: so each process has one sample, in which
@@ -67,11 +68,11 @@ static unsigned int engines(void)
 nvmlReturn_t sn_private_utilization(nvmlDevice_t device, unsigned long long last_seen_us, unsigned int *value_type,
                                     unsigned int *count, void *samples)
 {
-    struct sn_process processes[SN_MAX_PROCESSES];
+    struct sn_usage processes[SN_MAX_PROCESSES];
     unsigned int number = 0;
     unsigned int records = engines();
     char *out = samples;
-    nvmlReturn_t code = sn_get_processes(device, ~0u, processes, &number);
+    nvmlReturn_t code = sn_get_usage(device, ~0u, processes, &number);
 
     (void)last_seen_us;
     if (code != NVML_SUCCESS)
@@ -80,7 +81,7 @@ nvmlReturn_t sn_private_utilization(nvmlDevice_t device, unsigned long long last
     *count = number;
     *value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
     for (unsigned int i = 0; i < number; i++) {
-        const struct sn_process *from = &processes[i];
+        const struct sn_usage *from = &processes[i];
         const uint32_t percent[] = {from->sm_util, from->mem_util, from->enc_util, from->dec_util, 0, 0};
         uint64_t stamp = sn_wall_clock_us();
         memcpy(out, &stamp, sizeof(stamp));

@@ -4,22 +4,34 @@
 #include "handles.h"
 #include "mig.h"
 
-/* A process without its name, which is all but a few bytes of it: lists have to fit on small stacks. */
-struct usage {
-    uint32_t pid;
-    uint32_t type;
-    uint64_t used_bytes;
-    uint32_t gpu_instance;
-    uint32_t compute_instance;
-    uint32_t sm_util;
-    uint32_t mem_util;
-    uint32_t enc_util;
-    uint32_t dec_util;
+_Static_assert(sizeof(struct sn_usage) == offsetof(struct sn_process, name), "the beginning of a process");
+
+enum { ENGINE_SM, ENGINE_MEMORY, ENGINE_ENCODER, ENGINE_DECODER, ENGINES };
+
+/* How busy the device is as a whole, for its processes to share. */
+struct load {
+    bool moves;
+    uint32_t load; /* 0 to SN_FULL_LOAD */
+    uint32_t percent[ENGINES];
 };
-_Static_assert(sizeof(struct usage) == offsetof(struct sn_process, name), "the beginning of a process");
+
+static void read_load(const struct sn_read *read, struct load *load)
+{
+    const struct sn_device *from = read->device;
+    const struct sn_gauge *const gauges[ENGINES] = {&from->utilization_gpu, &from->utilization_memory,
+                                                    &from->utilization_encoder, &from->utilization_decoder};
+    uint64_t now = sn_clock();
+
+    load->moves = from->utilization_gpu.span != 0;
+    load->load = load->moves ? (uint32_t)sn_load(&from->curve, now) : 0;
+    for (unsigned int i = 0; i < ENGINES; i++)
+        load->percent[i] =
+            gauges[i]->status == NVML_SUCCESS ? (uint32_t)sn_gauge_at(gauges[i], &from->curve, now) : 0;
+}
 
 /* Copies the first `size` bytes of each process into consecutive places of that size. */
-static nvmlReturn_t copy_processes(nvmlDevice_t device, unsigned int types, void *out, size_t size, unsigned int *count)
+static nvmlReturn_t copy_processes(nvmlDevice_t device, unsigned int types, void *out, size_t size,
+                                   unsigned int *count, struct load *load)
 {
     struct sn_mig_read read;
     bool mig = sn_is_mig_handle(device);
@@ -43,6 +55,8 @@ static nvmlReturn_t copy_processes(nvmlDevice_t device, unsigned int types, void
                 memcpy((char *)out + *count * size, process, size);
                 ++*count;
             }
+            if (load != NULL)
+                read_load(&read.parent, load);
         }
     } while (sn_again(&read.parent, &code));
     return code;
@@ -50,20 +64,65 @@ static nvmlReturn_t copy_processes(nvmlDevice_t device, unsigned int types, void
 
 nvmlReturn_t sn_get_processes(nvmlDevice_t device, unsigned int types, struct sn_process *out, unsigned int *count)
 {
-    return copy_processes(device, types, out, sizeof(*out), count);
+    return copy_processes(device, types, out, sizeof(*out), count, NULL);
+}
+
+static uint32_t *engine_of(struct sn_usage *process, unsigned int engine)
+{
+    uint32_t *const percent[ENGINES] = {&process->sm_util, &process->mem_util, &process->enc_util, &process->dec_util};
+
+    return percent[engine];
+}
+
+/* Those that compute share the device's percentage, the first of them what is left over. */
+static void share(struct sn_usage *processes, unsigned int count, unsigned int engine, uint32_t percent)
+{
+    unsigned int sharers = 0;
+
+    for (unsigned int i = 0; i < count; i++)
+        sharers += (processes[i].type & (SN_PROCESS_COMPUTE | SN_PROCESS_MPS)) != 0;
+    for (unsigned int i = 0, given = 0; i < count; i++) {
+        if (sharers != 0 && (processes[i].type & (SN_PROCESS_COMPUTE | SN_PROCESS_MPS)) == 0)
+            continue;
+        if (sharers == 0 && i > 0)
+            return;
+        *engine_of(&processes[i], engine) = sharers == 0 ? percent : percent / sharers;
+        if (given++ == 0 && sharers != 0)
+            *engine_of(&processes[i], engine) += percent % sharers;
+    }
+}
+
+nvmlReturn_t sn_get_usage(nvmlDevice_t device, unsigned int types, struct sn_usage *out, unsigned int *count)
+{
+    struct load load = {0};
+    nvmlReturn_t code = copy_processes(device, types, out, sizeof(*out), count, &load);
+
+    if (code != NVML_SUCCESS)
+        return code;
+    for (unsigned int engine = 0; engine < ENGINES; engine++) {
+        uint64_t said = 0;
+        for (unsigned int i = 0; i < *count; i++)
+            said += *engine_of(&out[i], engine);
+        if (said == 0)
+            share(out, *count, engine, load.percent[engine]);
+        for (unsigned int i = 0; said != 0 && load.moves && i < *count; i++)
+            *engine_of(&out[i], engine) =
+                (uint32_t)(((uint64_t)*engine_of(&out[i], engine) * load.load + SN_FULL_LOAD / 2) / SN_FULL_LOAD);
+    }
+    return NVML_SUCCESS;
 }
 
 /* Old callers have room for the first members of today's entry only: `size` bytes each. */
 static nvmlReturn_t list(nvmlDevice_t device, unsigned int types, unsigned int *count, void *entries, size_t size)
 {
-    struct usage processes[SN_MAX_PROCESSES];
+    struct sn_usage processes[SN_MAX_PROCESSES];
     unsigned int number = 0;
     unsigned int room;
     nvmlReturn_t code;
 
     if (count == NULL)
         return sn_bad_argument(device);
-    code = copy_processes(device, types, processes, sizeof(processes[0]), &number);
+    code = copy_processes(device, types, processes, sizeof(processes[0]), &number, NULL);
     if (code != NVML_SUCCESS)
         return code;
     room = *count;
@@ -73,7 +132,7 @@ static nvmlReturn_t list(nvmlDevice_t device, unsigned int types, unsigned int *
     if (number != 0 && entries == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (unsigned int i = 0; i < number; i++) {
-        const struct usage *from = &processes[i];
+        const struct sn_usage *from = &processes[i];
         nvmlProcessInfo_v2_t entry = {from->pid, from->used_bytes, from->gpu_instance, from->compute_instance};
         memcpy((char *)entries + i * size, &entry, size);
     }
@@ -137,7 +196,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *details)
 {
     static const unsigned int types[] = {SN_PROCESS_COMPUTE, SN_PROCESS_GRAPHICS, SN_PROCESS_MPS};
-    struct usage processes[SN_MAX_PROCESSES];
+    struct sn_usage processes[SN_MAX_PROCESSES];
     unsigned int number = 0;
     unsigned int room;
     nvmlReturn_t code;
@@ -148,7 +207,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t devi
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (details->mode >= sizeof(types) / sizeof(types[0]))
         return sn_bad_argument(device);
-    code = copy_processes(device, types[details->mode], processes, sizeof(processes[0]), &number);
+    code = copy_processes(device, types[details->mode], processes, sizeof(processes[0]), &number, NULL);
     if (code != NVML_SUCCESS)
         return code;
     room = details->procArray == NULL ? 0 : details->numProcArrayEntries;
@@ -161,11 +220,11 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t devi
     return NVML_SUCCESS;
 }
 
-/* One sample a process, taken now: a caller that asks for what came later than the future is told there is none. */
+/* One sample a process, taken now. Where there is none, or none after what the caller has seen, nothing is found. */
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
                                                          unsigned int *count, unsigned long long last_seen_us)
 {
-    struct usage processes[SN_MAX_PROCESSES];
+    struct sn_usage processes[SN_MAX_PROCESSES];
     unsigned long long now = sn_wall_clock_us();
     unsigned int number = 0;
     unsigned int room;
@@ -173,13 +232,15 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nv
 
     if (count == NULL)
         return sn_bad_argument(device);
-    code = copy_processes(device, SN_PROCESS_COMPUTE | SN_PROCESS_GRAPHICS, processes, sizeof(processes[0]), &number);
+    code = sn_get_usage(device, SN_PROCESS_COMPUTE | SN_PROCESS_GRAPHICS, processes, &number);
     if (code != NVML_SUCCESS)
         return code;
     room = samples == NULL ? 0 : *count;
     if (last_seen_us >= now)
         number = 0;
     *count = number;
+    if (number == 0)
+        return NVML_ERROR_NOT_FOUND;
     if (number > room)
         return NVML_ERROR_INSUFFICIENT_SIZE;
     for (unsigned int i = 0; i < number; i++)
@@ -192,7 +253,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nv
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                                                                nvmlProcessesUtilizationInfo_v1_t *info)
 {
-    struct usage processes[SN_MAX_PROCESSES];
+    struct sn_usage processes[SN_MAX_PROCESSES];
     unsigned long long now = sn_wall_clock_us();
     unsigned int number = 0;
     unsigned int room;
@@ -202,11 +263,15 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t devi
         return sn_bad_argument(device);
     if (sn_image() != NULL && info->version != SN_TAG(nvmlProcessesUtilizationInfo_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    code = copy_processes(device, SN_PROCESS_COMPUTE | SN_PROCESS_GRAPHICS, processes, sizeof(processes[0]), &number);
+    code = sn_get_usage(device, SN_PROCESS_COMPUTE | SN_PROCESS_GRAPHICS, processes, &number);
     if (code != NVML_SUCCESS)
         return code;
     room = info->procUtilArray == NULL ? 0 : info->processSamplesCount;
+    if (info->lastSeenTimeStamp >= now)
+        number = 0;
     info->processSamplesCount = number;
+    if (number == 0)
+        return NVML_ERROR_NOT_FOUND;
     if (number > room)
         return NVML_ERROR_INSUFFICIENT_SIZE;
     for (unsigned int i = 0; i < number; i++)

@@ -105,3 +105,24 @@ NVML_EXPORT nvmlReturn_t nvmlGetBlacklistDeviceCount(unsigned int *count)
 {
     return none(count);
 }
+
+/* Of none there is no first. */
+static nvmlReturn_t no_such_index(void)
+{
+    return sn_image() == NULL ? NVML_ERROR_UNINITIALIZED : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlUnitGetHandleByIndex(void)
+{
+    return no_such_index();
+}
+
+NVML_EXPORT nvmlReturn_t nvmlGetExcludedDeviceInfoByIndex(void)
+{
+    return no_such_index();
+}
+
+NVML_EXPORT nvmlReturn_t nvmlGetBlacklistDeviceInfoByIndex(void)
+{
+    return no_such_index();
+}

@@ -1,5 +1,8 @@
 /* How near devices are to each other, to CPUs and to memory. */
 #define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "handles.h"
 
 enum { SCOPE_NODE, SCOPE_SOCKET };
@@ -132,6 +135,29 @@ _Static_assert(sizeof(unsigned long) == sizeof(uint64_t), "a mask's word is a lo
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words, unsigned long *cpus)
 {
     return copy_mask(device, offsetof(struct sn_device, cpu_affinity), SN_CPU_WORDS, words, cpus);
+}
+
+/* The calling thread goes to those of the device's CPUs that the machine has. Where it has none of them the thread
+ * stays where it is: the node's CPUs are simulated, and no reason to fail. */
+NVML_EXPORT nvmlReturn_t nvmlDeviceSetCpuAffinity(nvmlDevice_t device)
+{
+    unsigned long cpus[SN_CPU_WORDS];
+    nvmlReturn_t code = nvmlDeviceGetCpuAffinity(device, SN_CPU_WORDS, cpus);
+
+    if (code == NVML_SUCCESS)
+        syscall(SYS_sched_setaffinity, 0, sizeof(cpus), cpus);
+    return code;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device)
+{
+    unsigned long cpus[SN_CPU_WORDS];
+    nvmlReturn_t code = nvmlDeviceGetCpuAffinity(device, SN_CPU_WORDS, cpus);
+
+    memset(cpus, 0xff, sizeof(cpus));
+    if (code == NVML_SUCCESS)
+        syscall(SYS_sched_setaffinity, 0, sizeof(cpus), cpus);
+    return code;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simnode.nvml.image import encode
+from simnode.profile.mig_tables import BOARDS, profiles_of
 from simnode.state import (
+    MIGGPU,
     ClockTable,
     Counter,
     DeviceRuntime,
@@ -14,6 +16,7 @@ from simnode.state import (
     LinkSpec,
     LoadSpec,
     MIGState,
+    MIGTable,
     NodeMeta,
     NodeShape,
     PCIeTopology,
@@ -28,6 +31,7 @@ from simnode.state import (
 
 IDLE = LoadSpec()
 UNPARTITIONED = MIGState()
+H100_PROFILES = profiles_of(BOARDS[3], 580)
 ENERGY = "power.total_energy_consumption_mj"
 THROTTLE = "clocks_throttle_reasons.counters.sw_power_cap_us"
 WORD, WIDE, REFUSED = "pcie.replay_counter", "bar1_memory.used_bytes", "remapped_rows.pending"
@@ -50,6 +54,11 @@ def device(index: int, uuid: str = "") -> DeviceSpec:
         pci_subsystem_id=0x16C110DE,
         vbios_version="96.00.99.00.01",
     )
+
+
+def partitions(*gpus: MIGGPU) -> MIGState:
+    """A layout of GPUs that can be partitioned as H100s."""
+    return MIGState(gpus=gpus, tables=(MIGTable(tuple(range(64)), H100_PROFILES),))
 
 
 def runtime(

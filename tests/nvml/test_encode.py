@@ -21,7 +21,6 @@ from simnode.state import (
     LoadSpec,
     MIGComputeInstance,
     MIGGPUInstance,
-    MIGState,
     ProcessSpec,
     Refusal,
     RootComplex,
@@ -29,7 +28,7 @@ from simnode.state import (
     SwitchSpec,
     Value,
 )
-from tests.nvml.nodes import ENERGY, device, node, runtime
+from tests.nvml.nodes import ENERGY, device, node, partitions, runtime
 
 NONE = 0xFFFFFFFF
 
@@ -364,7 +363,7 @@ def test_mig_devices_of_the_gpu_with_that_minor() -> None:
         MIGGPUInstance(1, (MIGComputeInstance(0, "MIG-a"), MIGComputeInstance(1, "MIG-b"))),
         MIGGPUInstance(2, (MIGComputeInstance(0, "MIG-c"),)),
     )
-    block = Block(node(runtime(), runtime(), mig=MIGState(gpus=(MIGGPU(1, instances),))), 1)
+    block = Block(node(runtime(), runtime(), mig=partitions(MIGGPU(1, instances))), 1)
 
     at = DEVICE.offsets["mig"]
     assert block.number("mig_count") == 3

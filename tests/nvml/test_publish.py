@@ -21,12 +21,11 @@ from simnode.state import (
     LoadSpec,
     MIGComputeInstance,
     MIGGPUInstance,
-    MIGState,
     State,
     Value,
 )
 from tests.nvml.conftest import Reader
-from tests.nvml.nodes import ENERGY, THROTTLE, WORD, device, node, runtime
+from tests.nvml.nodes import ENERGY, THROTTLE, WORD, device, node, partitions, runtime
 
 
 def header(image: Path, name: str) -> int:
@@ -43,7 +42,7 @@ def overwrite(image: Path, offset: int, raw: bytes) -> None:
 
 def partitioned(*uuids: str) -> State:
     instances = tuple(MIGGPUInstance(i, (MIGComputeInstance(0, uuid),)) for i, uuid in enumerate(uuids))
-    return node(runtime(), mig=MIGState(gpus=(MIGGPU(0, instances),)))
+    return node(runtime(), mig=partitions(MIGGPU(0, instances)))
 
 
 def test_a_new_file_becomes_an_image_without_devices(image: Path, publisher: Publisher, reader: Reader) -> None:

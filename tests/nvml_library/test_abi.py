@@ -1,4 +1,4 @@
-"""The layouts in abi.h against the real header: both compiled, every size, offset and constant compared."""
+"""The layouts in abi.h and its parts against the real header: both compiled, all sizes, offsets, constants compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.nvml_library.conftest import ROOT, Compile
 
-ABI = ROOT / "native" / "nvml" / "abi.h"
+ABI = ROOT / "native" / "nvml" / "abi.h"  # which includes the others
 STRUCT = re.compile(r"typedef (?:struct|union) \{((?:(?!\n\}).)*)\n\} (nvml\w+);", re.S)
 MEMBER = re.compile(r"\b(\w+)(?:\[\w+\])?;")
 ENUM = re.compile(r"enum \{(.*?)\}", re.S)
@@ -18,12 +18,18 @@ CONSTANT = re.compile(r"\b(NVML_\w+)")
 # What the header says in words only.
 NOT_IN_HEADER = {"NVML_PROCESS_MODE_COMPUTE", "NVML_PROCESS_MODE_GRAPHICS", "NVML_PROCESS_MODE_MPS"}
 # A member that is a struct of its own inside, without a name.
-INNER = re.compile(r"struct \{[^}]*\} (\w+)\[\w+\];", re.S)
+INNER = re.compile(r"struct \{[^}]*\} (\w+)(?:\[\w+\])?;", re.S)
+
+
+def ours() -> str:
+    """All of it, without comments."""
+    text = "".join(path.read_text() for path in sorted(ABI.parent.glob("abi*.h")))
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
 
 
 def structs() -> dict[str, list[str]]:
     """Members by struct, in abi.h."""
-    text = re.sub(r"/\*.*?\*/", "", ABI.read_text(), flags=re.S)
+    text = ours()
     found = {}
     for body, name in STRUCT.findall(text):
         inner = INNER.findall(body)
@@ -33,7 +39,7 @@ def structs() -> dict[str, list[str]]:
 
 def constants() -> list[str]:
     """Every NVML_ constant that abi.h defines."""
-    text = re.sub(r"/\*.*?\*/", "", ABI.read_text(), flags=re.S)
+    text = ours()
     return [name for body in ENUM.findall(text) for name in CONSTANT.findall(body) if name not in NOT_IN_HEADER]
 
 

@@ -83,7 +83,7 @@ def field(library: Library, number: int, scope: int = 0) -> FieldValue:
 
 @pytest.mark.parametrize(("cell", "number", "scope", "letter"), FIELDS)
 def test_a_field_reads_its_cell(scene: Scene, cell: Cell, number: int, scope: int, letter: str) -> None:
-    library = scene.start(node(runtime(everywhere())))
+    library = scene.start(node(runtime(everywhere()), driver="620.10"))
     read = field(library, number, 0xDEAD if scope < 0 else scope)
     expected = distinct(cell)
     assert isinstance(expected, int)

@@ -9,6 +9,7 @@ import pytest
 
 from simnode.state import Refusal, Value
 from tests.nvml_library.conftest import (
+    INSUFFICIENT_SIZE,
     NOT_SUPPORTED,
     Scene,
     filled,
@@ -71,3 +72,16 @@ def test_the_row_remapper_histogram_has_five_grades(scene: Scene) -> None:
     grades = ("max", "high", "partial", "low", "none")
     library = scene.start(one({f"remapped_rows.availability_histogram.{name}": i for i, name in enumerate(grades)}))
     assert struct.unpack("<5I", filled(library, "nvmlDeviceGetRowRemapperHistogram", 20)) == (0, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize(("name", "buffers"), [("nvmlDeviceGetRetiredPages", 1), ("nvmlDeviceGetRetiredPages_v2", 2)])
+def test_retired_pages_fill_the_buffer_that_they_fit(scene: Scene, name: str, buffers: int) -> None:
+    library = scene.start(one({"retired_pages.double_bit_retirement.count": 2}))
+    room, found = [ctypes.create_string_buffer(b"\xa5" * 32, 32) for _ in range(buffers)], ctypes.c_uint(1)
+    assert library.code(name, library.handle(), 1, ctypes.byref(found), *room) == INSUFFICIENT_SIZE
+    assert found.value == 2
+    assert {buffer.raw for buffer in room} == {b"\xa5" * 32}
+    library.call(name, library.handle(), 1, ctypes.byref(found), *room)
+    assert {buffer.raw[16:] for buffer in room} == {b"\xa5" * 16}
+    assert b"\xa5" not in room[0].raw[:16]
+    assert library.code(name, library.handle(), 0, ctypes.byref(found), *room) == NOT_SUPPORTED

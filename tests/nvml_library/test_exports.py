@@ -16,8 +16,17 @@ PROTOTYPE = re.compile(
 )
 
 
-# What real libraries export and the header does not declare.
-OLDER = {"nvmlGetBlacklistDeviceCount", "nvmlGetBlacklistDeviceInfoByIndex", "nvmlInternalGetExportTable"}
+# What real libraries export or exported and the newest header does not declare.
+OLDER = {
+    "nvmlDeviceCcuGetStreamState",
+    "nvmlDeviceCcuSetStreamState",
+    "nvmlDeviceGetPowerMode",
+    "nvmlDeviceGetSupportedPowerModes",
+    "nvmlDeviceSetPowerMode",
+    "nvmlGetBlacklistDeviceCount",
+    "nvmlGetBlacklistDeviceInfoByIndex",
+    "nvmlInternalGetExportTable",
+}
 
 
 def prototypes(header: Path) -> dict[str, str]:

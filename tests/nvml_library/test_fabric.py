@@ -52,3 +52,11 @@ def test_no_fabric_comes_before_a_wrong_tag(scene: Scene) -> None:
     assert (
         library.code("nvmlDeviceGetGpuFabricInfoV", library.handle(), ctypes.create_string_buffer(64)) == NOT_SUPPORTED
     )
+
+
+def test_the_fourth_layout_has_a_list_of_cliques_and_no_tag(scene: Scene) -> None:
+    library = scene.start(one(FABRIC))
+    read = filled(library, "nvmlDeviceGetGpuFabricInfo_v4", 548)
+    assert read[:28] == struct.pack("<16sIB3xI", bytes.fromhex("00112233445566778899aabbccddeeff"), 0, 0, 7)
+    assert read[28:532] == bytes(504)
+    assert struct.unpack_from("<IB3xIB", read, 532) == (1, 3, 0x1AA, 1)

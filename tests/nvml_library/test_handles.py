@@ -14,6 +14,7 @@ from tests.nvml.nodes import device, node, runtime
 from tests.nvml_library.conftest import (
     GPU_IS_LOST,
     INVALID_ARGUMENT,
+    NO_PERMISSION,
     NOT_FOUND,
     NOT_SUPPORTED,
     SUCCESS,
@@ -133,7 +134,7 @@ def test_a_pointer_that_is_no_handle_is_refused_and_never_followed(scene: Scene,
 
 def test_null_arguments_are_refused(scene: Scene) -> None:
     library = scene.start(three())
-    assert _others(library, library.handle(), INVALID_ARGUMENT, NOT_SUPPORTED) == {}
+    assert _others(library, library.handle(), INVALID_ARGUMENT, NOT_SUPPORTED, NO_PERMISSION) == {}
 
 
 @pytest.mark.parametrize("code", [15, 16, 999])

@@ -6,8 +6,8 @@ import ctypes
 
 import pytest
 
-from simnode.state import MIGGPU, MIGComputeInstance, MIGGPUInstance, MIGState, State
-from tests.nvml.nodes import node, runtime
+from simnode.state import MIGGPU, MIGComputeInstance, MIGGPUInstance, State
+from tests.nvml.nodes import node, partitions, runtime
 from tests.nvml_library.conftest import (
     GPU_IS_LOST,
     INVALID_ARGUMENT,
@@ -25,7 +25,7 @@ UUIDS = [f"MIG-0000000{i}-1111-2222-3333-444444444444" for i in range(4)]
 def partitioned(*uuids: str) -> State:
     """Two GPUs, the second with a GPU instance of its own for each MIG device."""
     instances = tuple(MIGGPUInstance(i + 3, (MIGComputeInstance(0, uuid),)) for i, uuid in enumerate(uuids))
-    return node(runtime(), runtime({"mig.mode_current": 1}), mig=MIGState(gpus=(MIGGPU(1, instances),)))
+    return node(runtime(), runtime({"mig.mode_current": 1}), mig=partitions(MIGGPU(1, instances)))
 
 
 def mig_device(library: Library, index: int, gpu: int = 1) -> Handle:

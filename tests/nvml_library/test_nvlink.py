@@ -85,7 +85,7 @@ def test_the_other_end_has_an_address(
 @pytest.mark.parametrize(
     ("number", "scope", "expected"),
     [
-        pytest.param(91, 0, 2, id="active links"),
+        pytest.param(91, 0, 3, id="links, up or down"),
         pytest.param(147, 0, 1, id="to switches"),
         pytest.param(90, 0, SPEED, id="common speed"),
         pytest.param(84, 0, SPEED, id="speed of link 0"),
@@ -118,3 +118,14 @@ def test_traffic_of_all_links_is_the_sum(scene: Scene) -> None:
         "nvmlDeviceGetNvLinkUtilizationCounter", library.handle(), 0, 0, ctypes.byref(received), ctypes.byref(sent)
     )
     assert sent.value >= batch[1] * 1024
+
+
+@pytest.mark.parametrize(
+    ("generation", "mode"), [(4, 0), (5, 0), (3, -NOT_SUPPORTED), (0, -NOT_SUPPORTED)], ids=["4", "5", "3", "none"]
+)
+def test_links_run_at_full_width_where_they_could_do_less(scene: Scene, generation: int, mode: int) -> None:
+    links = (SWITCHED,) if generation else ()
+    library = scene.start(node(runtime({"nvlink.version": generation}, links=links)))
+    out = ctypes.c_uint(9)
+    code = library.code("nvmlSystemGetNvlinkBwMode", ctypes.byref(out))
+    assert (out.value if code == SUCCESS else -code) == mode

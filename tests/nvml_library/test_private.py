@@ -8,12 +8,14 @@ import struct
 import pytest
 
 from simnode.nvml.exports import EXPORTS
-from simnode.state import ProcessSpec, Refusal
+from simnode.state import Counter, ProcessSpec, Refusal
 from tests.nvml.nodes import node, runtime
-from tests.nvml_library.conftest import INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS, Library, Scene
+from tests.nvml_library.conftest import INVALID_ARGUMENT, NO_PERMISSION, NOT_SUPPORTED, SUCCESS, Library, Scene
+from tests.nvml_library.test_cells import FieldValue
 
 GUID = bytes.fromhex("c4fe3e6cc98f6c4ea327ee696e12f7c4")
-KNOWN = {12, 23, 26, 72, 75, 81, 108, 145, 165, 213, 214, 215, 223, 226, 230, 231, 237, 240, 241, 242, 243, 249}
+KNOWN = {12, 20, 23, 26, 72, 75, 81, 108, 138, 145, 165, 168, 169, 182, 183, 184, 192, 193, 194, 195, 196, 213, 214,
+         215, 223, 225, 226, 230, 231, 237, 240, 241, 242, 243, 244, 249, 250, 251}  # fmt: skip
 SLOTS = 256
 
 
@@ -99,6 +101,67 @@ def test_a_part_number_is_text(scene: Scene, number: int, key: str) -> None:
     out = ctypes.create_string_buffer(0x50)
     assert Slots(library)(number, library.handle(), out, 0x50) == SUCCESS
     assert out.value == b"2330-885-A1"
+
+
+class Settings(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_uint), ("what", ctypes.c_uint), ("value", ctypes.c_uint), ("behind", ctypes.c_uint)]
+
+
+@pytest.mark.parametrize(
+    ("number", "architecture", "expected"),
+    [(193, 7, (0, 0)), (194, 9, (0, 5)), (195, 9, (0, 0)), (194, 10, None), (195, 7, None)],
+    ids=["policies", "slider limits", "sliders", "no slider on blackwell", "no slider on ampere"],
+)
+def test_settings_are_listed(scene: Scene, number: int, architecture: int, expected: tuple[int, int] | None) -> None:
+    library = scene.start(node(runtime({"architecture": architecture})))
+    settings = Settings(behind=99)
+    code = Slots(library)(number, library.handle(), ctypes.byref(settings))
+    assert code == (NOT_SUPPORTED if expected is None else SUCCESS)
+    assert (settings.count, settings.what, settings.value, settings.behind) == (
+        (0, 0, 0, 99) if expected is None else (1, *expected, 99)
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "key"),
+    [(192, "name"), (196, "architecture"), (244, "sparse_operation_mode"), (250, "sparse_operation_mode"),
+     (251, "persistence_mode")],
+)  # fmt: skip
+def test_a_setting_is_the_administrators(scene: Scene, number: int, key: str) -> None:
+    library = scene.start(node(runtime({key: 9 if key == "architecture" else 1} if key != "name" else {})))
+    buffer = ctypes.create_string_buffer(64)
+    assert Slots(library)(number, library.handle(), buffer, buffer) == NO_PERMISSION
+    assert buffer.raw == bytes(64)
+
+
+def test_a_reset_goes_as_far_as_the_act_itself(scene: Scene) -> None:
+    library = scene.start(node(runtime()))
+    slots, handle = Slots(library), library.handle()
+    assert slots.number(20, handle) == 0
+    assert slots.number(169) == 0
+    group, count = ctypes.c_void_p(), ctypes.c_uint(99)
+    assert slots(182, ctypes.byref(group), ctypes.byref(handle), 1, 1) == SUCCESS
+    assert slots(183, group, None, ctypes.byref(count)) == SUCCESS
+    assert count.value == 0
+    assert slots(184, group) == SUCCESS
+    assert slots(168, 1, ctypes.byref(handle)) == NO_PERMISSION
+
+
+def test_a_violation_time_is_of_sixteen_bytes(scene: Scene) -> None:
+    """nvidia-smi 550 has no room for more."""
+    key = "clocks_throttle_reasons.counters.sw_thermal_slowdown_us"
+    library = scene.start(node(runtime({key: Counter(7, 0, 0)})))
+    buffer = ctypes.create_string_buffer(b"\xa5" * 24, 24)
+    assert Slots(library)(138, library.handle(), buffer) == SUCCESS
+    assert struct.unpack_from("<QQ", buffer)[1] == 7000
+    assert buffer.raw[16:] == b"\xa5" * 8
+
+
+def test_internal_fields_tell_the_reset_state(scene: Scene) -> None:
+    library = scene.start(node(runtime({"gpu_reset.required": 1, "gpu_reset.drain_recommended": Refusal(3)})))
+    batch = (FieldValue * 3)(FieldValue(1), FieldValue(4), FieldValue(5))
+    assert Slots(library)(165, library.handle(), 3, batch) == SUCCESS
+    assert [(entry.code, entry.value) for entry in batch] == [(3, 0), (SUCCESS, 1), (3, 0)]
 
 
 LISTED = (ProcessSpec(1, "C", "compute", 10), ProcessSpec(2, "G", "graphics", 20), ProcessSpec(3, "C+G", "both", 30))

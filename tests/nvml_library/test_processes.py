@@ -95,13 +95,11 @@ def test_utilisation_has_a_sample_for_each_process(scene: Scene) -> None:
     library.call(name, library.handle(), buffer, ctypes.byref(count), last_seen)
     pid, stamp, *busy = struct.unpack_from("<I4xQ4I", buffer)
     assert (pid, busy) == (4242, [37, 12, 3, 4])
-    count = ctypes.c_uint(0)
-    library.call(name, library.handle(1), None, ctypes.byref(count), last_seen)
-    assert count.value == 0
     later = ctypes.c_ulonglong(stamp + 10**9)
-    count = ctypes.c_uint(3)
-    library.call(name, library.handle(), buffer, ctypes.byref(count), later)
-    assert count.value == 0
+    for handle, seen in ((library.handle(1), last_seen), (library.handle(), later)):
+        count = ctypes.c_uint(3)
+        assert library.code(name, handle, buffer, ctypes.byref(count), seen) == NOT_FOUND
+        assert count.value == 0
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ import struct
 
 import pytest
 
-from simnode.state import Refusal, Value
+from simnode.state import ProcessSpec, Refusal, Value
 from tests.nvml.nodes import device, node, runtime
 from tests.nvml_library.conftest import (
+    INSUFFICIENT_SIZE,
     SUCCESS,
     WRONG_TAG,
     Scene,
@@ -49,19 +50,37 @@ TAGGED: list[tuple[str, int, int, dict[str, Value]]] = [
     ("nvmlDeviceGetCapabilities", 8, 1, {}),
     ("nvmlDeviceGetRepairStatus", 12, 1, {"repair.channel_pending": 0, "repair.tpc_pending": 0}),
     ("nvmlDeviceGetRunningProcessDetailList", 24, 1, {}),
-    ("nvmlDeviceGetProcessesUtilizationInfo", 24, 1, {}),
-]
+    ("nvmlDeviceGetDramEncryptionMode", 8, 1, {"dram_encryption.mode_current": 0, "dram_encryption.mode_pending": 0}),
+    (
+        "nvmlDeviceWorkloadPowerProfileGetCurrentProfiles", 100, 1,
+        {"power_profiles.requested": 1, "power_profiles.enforced": 1},
+    ),
+    (
+        "nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts", 16, 1,
+        {"ecc.mode_current": 1, "remapped_rows.pending": 0},
+    ),
+    ("nvmlDeviceGetCurrentClockFreqs", 2052, 1,
+     {"performance_state": 0, "clocks.graphics_current": 1, "clocks.memory_current": 2}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "size", "number", "values"), TAGGED, ids=lambda value: str(value)[:40])
 def test_a_struct_must_carry_its_tag(scene: Scene, name: str, size: int, number: int, values: dict[str, Value]) -> None:
     library = scene.start(one(values))
     for tag in (0, size, (number + 7) << 24 | size, number << 24 | (size + 8)):
-        buffer = ctypes.create_string_buffer(struct.pack("<I", tag), 128)
-        assert library.code(name, library.handle(), buffer) == WRONG_TAG
-        assert buffer.raw[4:] == bytes(124)
-    good = ctypes.create_string_buffer(struct.pack("<I", number << 24 | size), 128)
-    assert library.code(name, library.handle(), good) == SUCCESS
+        buffer = ctypes.create_string_buffer(struct.pack("<I", tag), 4096)
+        assert library.code(name, library.handle(), buffer, buffer) == WRONG_TAG
+        assert buffer.raw[4:] == bytes(4092)
+    good = ctypes.create_string_buffer(struct.pack("<I", number << 24 | size), 4096)
+    assert library.code(name, library.handle(), good, good) == SUCCESS
+
+
+def test_the_utilisation_of_processes_must_carry_its_tag(scene: Scene) -> None:
+    """Two passes: with a good tag the count comes first."""
+    library = scene.start(node(runtime(processes=(ProcessSpec(1, "C", "x", 1),))))
+    name = "nvmlDeviceGetProcessesUtilizationInfo"
+    for tag, code in ((0x01000018, INSUFFICIENT_SIZE), (0x02000018, WRONG_TAG), (0, WRONG_TAG)):
+        assert library.code(name, library.handle(), ctypes.create_string_buffer(struct.pack("<I", tag), 24)) == code
 
 
 def test_pci_info_comes_in_the_layout_of_its_age(scene: Scene) -> None:

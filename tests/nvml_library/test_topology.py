@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
+
+import pytest
 
 from simnode.state import RootComplex
 from tests.nvml.nodes import node, runtime
-from tests.nvml_library.conftest import (
-    Scene,
-)
+from tests.nvml_library.conftest import INVALID_ARGUMENT, Scene
 
 ROOTS = (
     RootComplex("pci0000:10", 0, ("0000:10:00.0",), "0-2,64"),
@@ -47,3 +48,30 @@ def test_nearest_are_those_at_the_level_and_no_nearer(scene: Scene) -> None:
         count, found = ctypes.c_uint(4), (ctypes.c_void_p * 4)()
         library.call("nvmlDeviceGetTopologyNearestGpus", library.handle(0), asked, ctypes.byref(count), found)
         assert count.value == number
+
+
+def test_a_thread_goes_to_the_devices_cpus_if_the_machine_has_them(scene: Scene) -> None:
+    before = os.sched_getaffinity(0)
+    first = min(before)
+    roots = (
+        RootComplex("pci0000:10", 0, ("0000:10:00.0",), str(first)),
+        RootComplex("pci0000:11", 1, ("0000:11:00.0",), "1200"),
+    )
+    library = scene.start(node(runtime(), runtime(), roots=roots))
+    try:
+        library.call("nvmlDeviceSetCpuAffinity", library.handle(0))
+        assert os.sched_getaffinity(0) == {first}
+        library.call("nvmlDeviceSetCpuAffinity", library.handle(1))
+        assert os.sched_getaffinity(0) == {first}
+        library.call("nvmlDeviceClearCpuAffinity", library.handle(0))
+        assert os.sched_getaffinity(0) >= before
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@pytest.mark.parametrize(
+    "name", ["nvmlUnitGetHandleByIndex", "nvmlGetExcludedDeviceInfoByIndex", "nvmlGetBlacklistDeviceInfoByIndex"]
+)
+def test_of_none_there_is_no_first(scene: Scene, name: str) -> None:
+    library = scene.start(node(runtime()))
+    assert library.code(name, 0, ctypes.create_string_buffer(4096)) == INVALID_ARGUMENT

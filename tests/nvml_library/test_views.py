@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
@@ -43,12 +44,39 @@ VIEWS = (
     "nvlink -p",
     "nvlink -R",
     "nvlink -e",
+    "nvlink -gt d",
+    "nvlink -gt r",
+    "nvlink -gLowPwrInfo",
+    "topo -p2p n",
+    "topo -M -i 0",
+    "topo -gnid -i 0",
     "dmon -c 1 -s pucvmet",
+    "dmon --gpm-metrics 1,10,60 -c 1",
     "pmon -c 1 -s um",
     "--query-compute-apps=pid,process_name,used_memory --format=csv",
     "--query-gpu=index,name,uuid,pci.bus_id,memory.total,temperature.gpu,power.draw,enforced.power.limit --format=csv",
     "--query-supported-clocks=mem,gr --format=csv",
+    "--query-retired-pages=gpu_name,retired_pages.address --format=csv",
+    "--query-remapped-rows=gpu_bus_id,remapped_rows.correctable,remapped_rows.failure --format=csv",
+    "--query-accounted-apps=gpu_name,pid --format=csv",
+    "-q -u",
+    "-B",
+    "conf-compute -f",
+    "conf-compute -gc",
+    "conf-compute -gm",
+    "conf-compute -grs",
+    "compute-policy -l",
+    "boost-slider -l",
+    "gpm -g",
+    "drain -p 0000:53:00.0 -q",
+    "vgpu -q",
 )
+SINCE_550 = ("pci -gErrCnt", "--version", "conf-compute -mgm")
+DENIED = (
+    "-pm 0", "-pl 400", "-e 0", "-p 0", "-c 3", "-lgc 1000,1200", "-rgc", "-lmc 2619", "-ac 2619,1980", "-rac", "-am 1",
+    "-caa", "-mig 1", "-r",
+)  # fmt: skip
+NOT_ON_THIS_BOARD = ("--gom=0", "-gtt 80", "-c 0")
 
 
 def occupied(version: str) -> State:
@@ -62,7 +90,8 @@ def occupied(version: str) -> State:
 class Smi:
     """One release of nvidia-smi on one image."""
 
-    def __init__(self, program: Path, scene: Scene) -> None:
+    def __init__(self, release: str, program: Path, scene: Scene) -> None:
+        self.release = release
         self._program = program
         scene.path.with_name("libnvidia-ml.so.1").symlink_to(LIBRARY)
         self._environ = {
@@ -71,11 +100,15 @@ class Smi:
             "PATH": os.environ["PATH"],
         }
 
+    def run(self, arguments: str) -> subprocess.CompletedProcess[str]:
+        """A view, however it ends."""
+        words = [str(self._program), *arguments.split()]
+        return subprocess.run(words, env=self._environ, capture_output=True, text=True, timeout=20, check=False)
+
     def __call__(self, arguments: str) -> str:
         """Standard output of a view that ends with 0."""
-        words = [str(self._program), *arguments.split()]
-        done = subprocess.run(words, env=self._environ, capture_output=True, text=True, timeout=20, check=False)
-        assert (done.returncode, done.stderr) == (0, ""), done.stdout[-500:]
+        done = self.run(arguments)
+        assert (done.returncode, done.stderr) == (0, ""), (arguments, done.stdout[-500:])
         return done.stdout
 
 
@@ -84,14 +117,47 @@ def smi(request: pytest.FixtureRequest, program: Obtain, library: Library, tmp_p
     """Each release, with the driver that it came with."""
     scene = Scene(library, tmp_path)
     scene.publish(occupied(RELEASES[request.param]))
-    return Smi(program(request.param).path, scene)
+    return Smi(request.param, program(request.param).path, scene)
+
+
+WRONG_WORDS = re.compile("ERR!|Unknown Error|Insufficient Size|Function Not Found|Uninitialized|Invalid Argument")
 
 
 def test_every_view_ends_well(smi: Smi) -> None:
-    for view in VIEWS:
-        text = smi(view)
-        for word in ("ERR!", "Unknown Error", "Insufficient Size", "Function Not Found", "Uninitialized"):
-            assert word not in text, view
+    for view in VIEWS if smi.release == "nvidia-smi-535" else (*VIEWS, *SINCE_550):
+        assert not WRONG_WORDS.search(smi(view)), view
+
+
+def test_every_key_of_the_query_has_an_answer(smi: Smi) -> None:
+    keys = re.findall(r'^"([a-z][^ "]*)"', smi("--help-query-gpu"), re.M)
+    assert len(keys) > 130
+    values = smi(f"--query-gpu={','.join(keys)} --format=csv,noheader -i 0").strip().split(", ")
+    assert len(values) == len(keys)
+    assert not WRONG_WORDS.search(" ".join(values))
+
+
+def test_whoever_may_not_change_the_board_is_told_so(smi: Smi) -> None:
+    for setting in DENIED:
+        done = smi.run(f"-i 0 {setting}")
+        assert done.returncode == 4, (setting, done.stdout)
+    for setting in NOT_ON_THIS_BOARD:
+        assert smi.run(f"-i 0 {setting}").returncode == 0, setting
+
+
+@pytest.mark.parametrize("driver", ["470.256.02", "535.261.03", "550.163.01", "570.124.06", "580.105.08", "595.91.07"])
+@pytest.mark.parametrize("release", sorted(RELEASES))
+def test_any_release_meets_any_driver(
+    program: Obtain, library: Library, tmp_path: Path, release: str, driver: str
+) -> None:
+    scene = Scene(library, tmp_path)
+    scene.publish(occupied(driver))
+    smi = Smi(release, program(release).path, scene)
+    for view in ("-q", "-q -x", "topo -m", "nvlink -e", "dmon -c 1 -s pucvmet"):
+        assert not WRONG_WORDS.search(smi(view)), view
+    assert f"Driver Version: {driver}" in smi("")
+    used = [row[1:6] for row in map(str.split, smi("pmon -c 1").splitlines()) if row[1] in ("4242", "4243", "4244")]
+    assert used == [["4242", "C", "37", "12", "3"], ["4243", "G", "1", "2", "0"], ["4244", "C+G", "0", "0", "0"]]
+    assert smi("--query-gpu=power.draw,temperature.gpu --format=csv,noheader -i 0") == "68.92 W, 29\n"
 
 
 def test_processes_have_type_name_and_memory(smi: Smi) -> None:

@@ -328,7 +328,7 @@ CELLS: tuple[Cell, ...] = (
     _word("display.active", "DisplayActive", choices=_SWITCH, xml="display_active", default=0),
     _word("mig.mode_current", choices=_SWITCH, functions=_d("MigMode"), xml="mig_mode/current_mig"),
     _word("mig.mode_pending", choices=_SWITCH, functions=_d("MigMode"), xml="mig_mode/pending_mig"),
-    _word("mig.max_gpu_instances", "MaxMigDeviceCount", default=0),
+    _word("mig.max_gpu_instances", functions=_d("MaxMigDeviceCount"), default=0),
     _word("accounting.mode", "AccountingMode", choices=_SWITCH, xml="accounting_mode"),
     _word("accounting.buffer_size", "AccountingBufferSize", xml="accounting_mode_buffer_size"),
     _word("virtualization.mode", "VirtualizationMode", choices=VIRTUALIZATION, default=0,
@@ -422,6 +422,8 @@ DEVICE: Record = Record(
         Member("clocks", "clocks", layout.MAX_MEMORY_CLOCKS),
         Member("link", "link", layout.MAX_LINKS),
         Member("mig", "mig", layout.MAX_MIG_DEVICES),
+        Member("gpu_instance", "gpu_instance", layout.MAX_GPU_INSTANCES),
+        Member("mig_profile", "mig_profile", layout.MAX_MIG_PROFILES),
         Member("process", "process", layout.MAX_PROCESSES),
     ),
     "one device: epoch counts the identities this index has had; lost is 0 or what every getter answers; ancestor is "

@@ -15,10 +15,10 @@ from simnode.nvml import layout
 from simnode.nvml.cells import BY_KEY, DEVICE, NODE
 from simnode.nvml.curves import Curve, CurveError, curve
 from simnode.nvml.links import far_links
+from simnode.nvml.mig import Partitions, put_partitions
 from simnode.nvml.topology import Place, places
 from simnode.nvml.values import ImageError, text, unset_device, write
 from simnode.state import (
-    MIGGPU,
     ClockTable,
     DeviceRuntime,
     DeviceSpec,
@@ -73,10 +73,11 @@ def encode(state: State, facts: Facts = Facts(), memory: Memory | None = None) -
         raise ImageError(f"devices: {len(devices)} are more than {layout.MAX_DEVICES}")
     runtimes = (*state.runtime.devices, *[DeviceRuntime()] * (len(devices) - len(state.runtime.devices)))
     partitioned = {gpu.minor: gpu for gpu in state.mig.gpus}
+    profiles = {minor: table.profiles for table in state.mig.tables for minor in table.minors}
     blocks = [_node(state)]
     memory = Memory() if memory is None else memory
     for at, (device, runtime, (place, far)) in enumerate(zip(devices, runtimes, _places(state, memory), strict=True)):
-        partitions = partitioned.get(device.minor_number)
+        partitions = Partitions(profiles.get(device.minor_number, ()), partitioned.get(device.minor_number))
         parts = runtime, (place, far, partitions, devices, state.switches, state.fabric, facts.fabric_ready)
         known = memory.records.get(at)
         if known is not None and known[0] == parts:
@@ -173,7 +174,7 @@ def _device(
     *,
     place: Place,
     far: tuple[int, ...],
-    partitions: MIGGPU | None,
+    partitions: Partitions,
 ) -> bytes:
     block = bytearray(unset_device())
     at = DEVICE.offsets
@@ -195,8 +196,8 @@ def _device(
     generation = values.get("nvlink.version", LINK_GENERATIONS.get(device.architecture, 0))
     version = LINK_VERSIONS.get(generation, 0) if isinstance(generation, int) else 0
     _links(block, runtime.links, far, state=state, shape=shape, version=version)
-    if partitions:
-        _mig(block, partitions)
+    bar1 = values.get("bar1_memory.total_bytes")
+    put_partitions(block, partitions, device.name, bar1 if isinstance(bar1, int) else 0)
     return bytes(block)
 
 
@@ -299,14 +300,3 @@ def _peer(key: str, link: LinkSpec, state: State) -> str:
     if link.remote_index >= len(state.devices):
         raise ImageError(f"{key}.remote_index: {link.remote_index} is none of the node's {len(state.devices)} GPUs")
     return state.devices[link.remote_index].pci_bus_id
-
-
-def _mig(block: bytearray, gpu: MIGGPU) -> None:
-    instances = [(g.id, c) for g in gpu.gpu_instances for c in g.compute_instances]
-    _fit(block, "mig_count", "mig", instances, layout.MAX_MIG_DEVICES)
-    for i, (gpu_instance, instance) in enumerate(instances):
-        at = DEVICE.offsets["mig"] + i * layout.MIG.size
-        struct.pack_into("<I4xII", block, at, 1, gpu_instance, instance.id)
-        encoded = _text(f"mig[{i}].uuid", instance.uuid, 96)
-        start = at + layout.MIG.offsets["uuid"]
-        block[start : start + len(encoded)] = encoded

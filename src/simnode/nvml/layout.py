@@ -18,6 +18,9 @@ MAGIC = 0x454D4944_4F4E4D53  # "SMNODIME" in memory order
 MAX_DEVICES = 64
 MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS since 610; 18 before
 MAX_MIG_DEVICES = 8
+MAX_MIG_PROFILES = 12  # no board has more
+MAX_GPU_INSTANCES = 8
+MAX_COMPUTE_PROFILES = 5
 MAX_PROCESSES = 256
 MAX_MEMORY_CLOCKS = 4
 MAX_GRAPHICS_CLOCKS = 320
@@ -177,9 +180,54 @@ LINK = record(
     ("tx_kib", "counter"),
     ("rx_kib", "counter"),
 )
+MIG_COMPUTE = record(
+    "mig_compute",
+    "a kind of compute instance in a kind of GPU instance: number is nvml.h's, and nvidia-smi's id",
+    ("number", "u8"),
+    ("slices", "u8"),
+    ("instances", "u8"),
+    ("placement_count", "u8"),
+    ("multiprocessors", "u16"),
+    ("placement", "u8", 8),
+)
+MIG_PROFILE = record(
+    "mig_profile",
+    "a kind of GPU instance of the board: number is nvml.h's, id nvidia-smi's; remaining is how many still fit",
+    ("present", "u16"),
+    ("number", "u16"),
+    ("id", "u16"),
+    ("slices", "u16"),
+    ("instances", "u16"),
+    ("remaining", "u16"),
+    ("multiprocessors", "u16"),
+    ("copy_engines", "u16"),
+    ("decoders", "u16"),
+    ("encoders", "u16"),
+    ("jpegs", "u16"),
+    ("ofas", "u16"),
+    ("graphics", "u16"),
+    ("size", "u16"),
+    ("placement_count", "u8"),
+    ("compute_count", "u8"),
+    ("memory_mb", "u32"),
+    ("placement", "u8", 8),
+    ("name", "char", 24),
+    ("compute", "mig_compute", MAX_COMPUTE_PROFILES),
+)
+GPU_INSTANCE = record(
+    "gpu_instance",
+    "a GPU instance; profile is its number, remaining how many of each of its compute profiles still fit",
+    ("present", "u32"),
+    ("id", "u32"),
+    ("profile", "u32"),
+    ("start", "u32"),
+    ("size", "u32"),
+    ("remaining", "u32", MAX_COMPUTE_PROFILES),
+)
 MIG = record(
     "mig",
-    "one MIG device of the GPU, in the order of nvmlDeviceGetMigDeviceHandleByIndex",
+    "one MIG device of the GPU, a compute instance, in the order of nvmlDeviceGetMigDeviceHandleByIndex; the profiles "
+    "are numbers",
     ("present", "u32"),
     ("epoch", "u32"),
     ("gpu_instance", "u32"),
@@ -194,6 +242,7 @@ MIG = record(
     ("ofas", "u32"),
     ("gpu_slices", "u32"),
     ("compute_slices", "u32"),
+    ("compute_start", "u32"),
     ("memory_total_bytes", "u64"),
     ("memory_reserved_bytes", "u64"),
     ("memory_used_bytes", "u64"),
