@@ -95,11 +95,17 @@ static int check_arguments(const struct command *chosen, int count, char **argum
 
 static int refuse(nvmlReturn_t code)
 {
+    char library[64];
+
     if (code == NVML_ERROR_DRIVER_NOT_LOADED)
         puts("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
              "Make sure that the latest NVIDIA driver is installed and running.\n");
     else
         printf("Failed to initialize NVML: %s\n", smi_words(code));
+    if (code == NVML_ERROR_LIB_RM_VERSION_MISMATCH) {
+        smi_library_text(library, sizeof(library));
+        printf("NVML library version: %s\n", library);
+    }
     return smi_exit_code(code);
 }
 
@@ -124,7 +130,7 @@ static int open_log(const struct smi_options *options, const struct view *view)
     return file;
 }
 
-/* All rounds are about the devices of the first. */
+/* All rounds are about the devices of the first; one that fails is the last. */
 static int show(const struct view *view, const struct smi_options *options)
 {
     struct smi_devices devices = {.count = 0};
@@ -149,7 +155,7 @@ static int show(const struct view *view, const struct smi_options *options)
         view->begin(options);
     for (;;) {
         status = view->show(options, &devices);
-        if (!options->looping)
+        if (!options->looping || status != 0)
             return status;
         fflush(stdout);
         wait_for(options->loop_ms);

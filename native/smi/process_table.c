@@ -46,19 +46,9 @@ static void print_process(void *context, const struct sn_process *process, unsig
     row_print(&row);
 }
 
-/* Adds how many there are to *count. An error: the device has no index, and nothing of it was printed. */
-static nvmlReturn_t print_of_device(nvmlDevice_t device, unsigned int *count)
-{
-    unsigned int gpu;
-    nvmlReturn_t code = nvmlDeviceGetIndex(device, &gpu);
-
-    if (code == NVML_SUCCESS)
-        *count += smi_each_process(device, print_process, &gpu);
-    return code;
-}
-
 nvmlReturn_t smi_process_table(const struct smi_devices *devices)
 {
+    nvmlReturn_t worst = NVML_SUCCESS;
     unsigned int count = 0;
 
     puts("                                                                                         ");
@@ -68,12 +58,15 @@ nvmlReturn_t smi_process_table(const struct smi_devices *devices)
     puts("|        ID   ID                                                               Usage      |");
     puts("|=========================================================================================|");
     for (unsigned int i = 0; i < devices->count; i++) {
-        nvmlReturn_t code = print_of_device(devices->handle[i], &count);
-        if (code != NVML_SUCCESS)
-            return code;
+        unsigned int gpu;
+        nvmlReturn_t code = nvmlDeviceGetIndex(devices->handle[i], &gpu);
+        if (code == NVML_SUCCESS)
+            count += smi_each_process(devices->handle[i], print_process, &gpu);
+        else
+            worst = code;
     }
     if (count == 0)
         puts("|  No running processes found                                                             |");
     puts("+-----------------------------------------------------------------------------------------+");
-    return NVML_SUCCESS;
+    return worst;
 }

@@ -31,9 +31,10 @@ int smi_find_devices(const char *ids, struct smi_devices *devices);
 int smi_table(const struct smi_options *options, const struct smi_devices *devices);
 int smi_list(void);
 int smi_versions(void);
+void smi_library_text(char *out, size_t size); /* the NVML library's version, as "550.163" */
 void smi_help(void);
 
-/* Parts of the table. The last one stops, its frame open, at a device that has no index, and says why. */
+/* Parts of the table. The last one passes over a device that was lost since it was found, and answers why. */
 void smi_gpu_rows(nvmlDevice_t device);
 void smi_mig_table(const struct smi_devices *devices);
 nvmlReturn_t smi_process_table(const struct smi_devices *devices);

@@ -65,7 +65,6 @@ static nvmlReturn_t check_inforoms(const struct smi_devices *devices)
 int smi_table(const struct smi_options *options, const struct smi_devices *devices)
 {
     bool partitioned = false;
-    nvmlReturn_t code;
 
     (void)options;
     print_head();
@@ -78,9 +77,8 @@ int smi_table(const struct smi_options *options, const struct smi_devices *devic
     }
     if (partitioned)
         smi_mig_table(devices);
-    code = smi_process_table(devices);
-    if (code == NVML_SUCCESS)
+    if (smi_process_table(devices) == NVML_SUCCESS)
         return smi_exit_code(check_inforoms(devices));
-    puts("Failed to query device index");
-    return smi_exit_code(code);
+    puts("Internal error");
+    return SMI_FAILED;
 }

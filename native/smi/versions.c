@@ -17,18 +17,26 @@ static void nvml_text(const char *version, char *out, size_t size)
     snprintf(out, size, "%ld.%02ld", major, minor);
 }
 
+void smi_library_text(char *out, size_t size)
+{
+    char nvml[SMI_VERSION_BYTES];
+
+    if (nvmlSystemGetNVMLVersion(nvml, sizeof(nvml)) == NVML_SUCCESS)
+        nvml_text(nvml, out, size);
+    else
+        snprintf(out, size, "N/A");
+}
+
 int smi_versions(void)
 {
     char driver[SMI_VERSION_BYTES] = "N/A";
-    char nvml[SMI_VERSION_BYTES] = "N/A";
-    char library[64] = "N/A";
+    char library[64];
     char cuda[16] = "N/A";
     int version;
 
     if (nvmlSystemGetDriverVersion(driver, sizeof(driver)) != NVML_SUCCESS)
         strcpy(driver, "N/A");
-    if (nvmlSystemGetNVMLVersion(nvml, sizeof(nvml)) == NVML_SUCCESS)
-        nvml_text(nvml, library, sizeof(library));
+    smi_library_text(library, sizeof(library));
     if (nvmlSystemGetCudaDriverVersion_v2(&version) == NVML_SUCCESS)
         smi_cuda_text(version, cuda);
     printf("NVIDIA-SMI version  : %s\n", driver);

@@ -20,7 +20,14 @@ from tests.smi.conftest import OURS, Images, Smi, publish
 from tests.users import as_user
 
 CLONE_NEWUSER = 0x10000000
-VIEWS = [(), ("-L",), ("--version",)]
+VIEWS: dict[str, tuple[str, ...]] = {
+    "table": (),
+    "list": ("-L",),
+    "versions": ("--version",),
+    "csv": ("--query-gpu=index,uuid,power.draw,ecc.mode.current", "--format=csv"),
+    "topology": ("topo", "-m"),
+    "links": ("nvlink", "-s"),
+}
 
 
 def _write(path: Path, header: bytes, size: int = IMAGE.size) -> None:
@@ -59,7 +66,7 @@ def broken(kind: str, folder: Path) -> Path:
 KINDS = ["none", "empty", "text", "directory", "never-published", "other-format", "other-size", "truncated"]
 
 
-@pytest.mark.parametrize("arguments", VIEWS, ids=["table", "list", "versions"])
+@pytest.mark.parametrize("arguments", VIEWS.values(), ids=VIEWS.keys())
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_a_driver_it_says_what_the_real_one_says(
     kind: str, arguments: tuple[str, ...], tmp_path: Path, real: Smi, ours: Smi
@@ -111,7 +118,7 @@ def _enter(root: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["etc/simnode", "usr/lib64/simnode"])
-@pytest.mark.parametrize("arguments", VIEWS, ids=["table", "list", "versions"])
+@pytest.mark.parametrize("arguments", VIEWS.values(), ids=VIEWS.keys())
 def test_it_runs_where_there_is_nothing_else(
     place: str, arguments: tuple[str, ...], uid: int, root: Path, images: Images
 ) -> None:

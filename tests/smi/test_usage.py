@@ -27,6 +27,19 @@ REFUSED = {
     "help-and-word": ["--help", "x"],
     "help-and-everything": ["-L", "-h", "--version"],
 }
+OPTIONS = [
+    "-h,   --help",
+    "      --version",
+    "-L,   --list-gpus",
+    "-q,   --query",
+    "      -x, --xml-format",
+    "topo",
+    "nvlink",
+]
+OPTIONS += ["      -d, --display=", "      -u, --unit", "      --format=", "-i,   --id=", "-f,   --filename="]
+OPTIONS += ["-l,   --loop=", "-lms, --loop-ms="]
+QUERIES = ("gpu", "compute-apps", "accounted-apps", "supported-clocks", "retired-pages", "remapped-rows")
+OPTIONS += [f"      --query-{subject}=" for subject in QUERIES]
 NO_IMAGE = {name: REFUSED[name] for name in ("unknown-option", "list-twice", "help-and-word")}
 
 
@@ -55,8 +68,8 @@ def test_help_names_every_option_and_the_release(arguments: list[str], images: I
     screen = ours.run(*arguments, image=images("driver-535.261.03"))
     assert (screen.code, screen.errors) == (0, "")
     assert screen.output.startswith("NVIDIA System Management Interface -- v535.261.03\n")
-    for option in ("-h,   --help", "      --version", "-L,   --list-gpus"):
-        assert f"\n    {option}  " in screen.output
+    for option in OPTIONS:
+        assert f"\n    {option}" in screen.output
 
 
 def test_help_needs_no_image(images: Images, ours: Smi) -> None:
