@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import ORDINARY
+from tests.consumers.terminal import Terminal
 from tests.sandbox.refusing import refuse_namespaces
 from tests.users import as_user
 
 SIMNODE = Path(sys.executable).parent / "simnode"
+USERS = {"root": 0, "ordinary": ORDINARY} if os.geteuid() == 0 else {"ordinary": os.geteuid()}
+ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
+SEVERAL = Path(__file__).with_name("several.py")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one of several commands in a node ended."""
+
+    status: int
+    output: str
+    errors: str
 
 
 @dataclass(frozen=True)
@@ -31,7 +47,7 @@ class Node:
             [SIMNODE, "run", *options, "--", *command],
             **as_user(self.uid),
             cwd="/",
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"},
+            env=ENVIRON,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -46,6 +62,38 @@ class Node:
         assert done.returncode == 0, done.stderr + done.stdout
         assert len(done.stderr.splitlines()) == self.fallback, done.stderr
         return done.stdout
+
+    def terminal(
+        self, *command: str | Path, options: tuple[str, ...] = ("--board", "h100"), rows: int = 50, columns: int = 160
+    ) -> Terminal:
+        """A command in a node, on a terminal of its own."""
+        words: list[str | Path] = [SIMNODE, "run", *options, "--", *command]
+        return Terminal(words, ENVIRON, as_user(self.uid), rows=rows, columns=columns)
+
+    def several(
+        self, commands: Sequence[Sequence[str | Path]], options: tuple[str, ...] = ("--board", "h100"), at_once: int = 8
+    ) -> list[Ended]:
+        """Several commands in one node, `at_once` at a time: how each ended, in their order."""
+        listed = json.dumps([[str(word) for word in command] for command in commands])
+        ended = json.loads(self.output(sys.executable, SEVERAL, str(at_once), listed, options=options))
+        return [Ended(*one) for one in ended]
+
+
+@pytest.fixture(scope="module")
+def ordinary() -> Node:
+    """A node in namespaces, of an ordinary user, that a module's tests may share."""
+    return Node(USERS["ordinary"])
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(user, fallback) for user in USERS for fallback in (False, True)],
+    ids=lambda one: f"{'fallback' if one[1] else 'namespaces'}-{one[0]}",
+)
+def anywhere(request: pytest.FixtureRequest) -> Node:
+    """A node of each kind of user, in namespaces and without, that a module's tests may share."""
+    user, fallback = request.param
+    return Node(USERS[user], fallback)
 
 
 @pytest.fixture

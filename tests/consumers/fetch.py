@@ -1,9 +1,9 @@
 """Fetches the real programs that the consumer tests drive, into a cache, without touching the system.
 
-They come from the machine's own Debian mirror through a private apt list (suites and components that the system itself
-need not have) and are unpacked, never installed: works as an ordinary user, and no proprietary binary enters the
-repository. What cannot be had is named with the reason and is no error here; whether a skip is acceptable is the test
-suite's decision.
+Programs come from the machine's own Debian mirror through a private apt list (suites and components that the system
+itself need not have), Python bindings of many releases from wherever pip takes its packages. All are unpacked, never
+installed: works as an ordinary user, and no proprietary binary enters the repository. What cannot be had is named with
+the reason and is no error here; whether a skip is acceptable is the test suite's decision.
 
     python tests/consumers/fetch.py            fetches what is missing, lists every program with version and path
 """
@@ -18,7 +18,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,16 +27,32 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 SECONDS_PER_COMMAND = 180
+PIPS_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
 class Program:
-    """One program of one release: where the package is published, and its file inside the package (a glob)."""
+    """One program of one release: where the package is published, and its file inside the package (a glob).
+
+    `beside` names packages of the same suite, of any component used here, that are unpacked into the same place: the
+    libraries and plugins that it loads.
+    """
 
     name: str
     package: str
     suite: str
     component: str
+    release: str
+    file: str
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One release of a Python distribution, and its file once installed into a directory of its own."""
+
+    name: str
+    project: str
     release: str
     file: str
 
@@ -47,7 +64,55 @@ PROGRAMS = (
     Program("musl", "musl", "bookworm", "main", "1.2.", "lib/*-linux-musl/libc.so"),
     Program("musl-dev", "musl-dev", "bookworm", "main", "1.2.", "usr/include/*-linux-musl"),
     Program("busybox", "busybox-static", "bookworm", "main", "1:1.", "bin/busybox"),
+    Program("nvtop", "nvtop", "bookworm", "contrib", "3.0.", "usr/bin/nvtop", ("libncursesw6",)),
+    Program(
+        "podman",
+        "podman",
+        "bookworm",
+        "main",
+        "4.3.",
+        "usr/bin/podman",
+        ("conmon", "runc", "libassuan0", "libgpgme11", "libsubid4"),
+    ),
+    Program("containerd", "containerd", "trixie", "main", "1.7.", "usr/bin/containerd"),
+    Program(
+        "lspci",
+        "pciutils",
+        "bookworm",
+        "main",
+        "1:3.9.",
+        "usr/bin/lspci",
+        ("libpci3", "libkmod2", "pci.ids", "libzstd1"),
+    ),
+    Program(
+        "lstopo",
+        "hwloc-nox",
+        "bookworm",
+        "main",
+        "2.9.",
+        "usr/bin/lstopo-no-graphics",
+        ("libhwloc15", "libhwloc-plugins", "libhwloc-contrib-plugins", "libpciaccess0"),
+    ),
 )
+DISTRIBUTIONS = tuple(
+    Distribution(f"nvidia-ml-py-{release.split('.')[1]}", "nvidia-ml-py", release, "pynvml.py")
+    for release in (
+        "10.418.84",
+        "11.450.129",
+        "11.470.66",
+        "11.510.69",
+        "11.525.150",
+        "12.535.161",
+        "12.550.89",
+        "12.555.43",
+        "12.560.30",
+        "12.570.172",
+        "13.580.126",
+        "13.595.45",
+        "13.615.71",
+    )
+)
+"""The bindings of each driver branch, in the release for the branch's last drivers; the name ends in the branch."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +123,13 @@ class Fetched:
     version: str
     path: Path
     root: Path
+
+    @property
+    def libraries(self) -> str:
+        """A value for LD_LIBRARY_PATH: where the libraries unpacked beside the program lie."""
+        return ":".join(
+            str(path) for part in ("lib", "usr/lib") for path in sorted(self.root.glob(f"{part}/*-linux-*"))
+        )
 
 
 class Unobtainable(Exception):
@@ -88,16 +160,28 @@ def cached(cache: Path, name: str) -> Fetched | None:
 
 def fetch(cache: Path) -> tuple[dict[str, Fetched], dict[str, str]]:
     """Every program by name, and the reason of each that cannot be had. Safe to run several times at once."""
-    missing = [program for program in PROGRAMS if cached(cache, program.name) is None]
+    wanted: tuple[Program | Distribution, ...] = (*PROGRAMS, *DISTRIBUTIONS)
     reasons: dict[str, str] = {}
-    if missing:
+    if any(cached(cache, entry.name) is None for entry in wanted):
         with _locked(cache):
-            reasons = _fetch_missing(cache, [p for p in missing if cached(cache, p.name) is None])
-    found = {program.name: cached(cache, program.name) for program in PROGRAMS}
+            reasons = _fetch_missing(cache, [entry for entry in wanted if cached(cache, entry.name) is None])
+    found = {entry.name: cached(cache, entry.name) for entry in wanted}
     return {name: entry for name, entry in found.items() if entry}, reasons
 
 
-def _fetch_missing(cache: Path, missing: list[Program]) -> dict[str, str]:
+def _fetch_missing(cache: Path, missing: list[Program | Distribution]) -> dict[str, str]:
+    for abandoned in (cache / "programs").glob(".fetch-*"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    (cache / "programs").mkdir(exist_ok=True)
+    distributions = [entry for entry in missing if isinstance(entry, Distribution)]
+    with ThreadPoolExecutor(PIPS_AT_ONCE) as pool:
+        installed = pool.map(lambda entry: _reason(_install, cache, entry), distributions)
+        reasons = _fetch_programs(cache, [entry for entry in missing if isinstance(entry, Program)])
+        tried = zip(distributions, installed, strict=True)
+        return reasons | {entry.name: reason for entry, reason in tried if reason}
+
+
+def _fetch_programs(cache: Path, missing: list[Program]) -> dict[str, str]:
     if not missing:
         return {}
     try:
@@ -105,13 +189,17 @@ def _fetch_missing(cache: Path, missing: list[Program]) -> dict[str, str]:
         apt.update()
     except Unobtainable as error:
         return dict.fromkeys((p.name for p in missing), str(error))
-    reasons = {}
-    for program in missing:
-        try:
-            _unpack(cache, program, apt)
-        except Unobtainable as error:
-            reasons[program.name] = str(error)
-    return reasons
+    tried = ((program, _reason(_unpack, cache, program, apt)) for program in missing)
+    return {program.name: reason for program, reason in tried if reason}
+
+
+def _reason(action: Callable[..., None], *arguments: object) -> str | None:
+    """Do it; why it could not be done, or None."""
+    try:
+        action(*arguments)
+    except Unobtainable as error:
+        return str(error)
+    return None
 
 
 @contextmanager
@@ -123,26 +211,39 @@ def _locked(cache: Path) -> Iterator[None]:
 
 
 def _unpack(cache: Path, program: Program, apt: _Apt) -> None:
-    version = apt.version(program)
+    version = apt.version(program.package, program.suite, program.component, program.release)
+    with _place(cache, program.name, _upstream(version), program.file) as root:
+        for package in (program.package, *program.beside):
+            chosen = version if package == program.package else apt.version(package, program.suite)
+            archive = apt.download(package, chosen, root.parent)
+            _command("dpkg", "-x", str(archive), str(root))
+            archive.unlink()
+        for file in root.glob(program.file) if program.package == "nvidia-smi" else ():
+            if _upstream(version).encode() not in file.read_bytes():
+                raise Unobtainable(f"{file.name} of {program.package} {version} does not carry its version")
+
+
+def _install(cache: Path, distribution: Distribution) -> None:
+    with _place(cache, distribution.name, distribution.release, distribution.file) as root:
+        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--quiet", "install")
+        options = ("--no-deps", "--root-user-action=ignore", "--target", str(root))
+        _command(*pip, *options, f"{distribution.project}=={distribution.release}")
+
+
+@contextmanager
+def _place(cache: Path, name: str, version: str, file: str) -> Iterator[Path]:
+    """An empty directory to fill; it appears in the cache, whole, once it is left and holds a match of `file`."""
     programs = cache / "programs"
-    programs.mkdir(exist_ok=True)
-    for abandoned in programs.glob(".fetch-*"):
-        shutil.rmtree(abandoned, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=programs) as scratch:
-        archive = apt.download(program.package, version, Path(scratch))
         root = Path(scratch) / "root"
         root.mkdir()
-        _command("dpkg", "-x", str(archive), str(root))
+        yield root
         root.chmod(0o755)
-        file = next(iter(sorted(root.glob(program.file))), None)
-        if file is None:
-            raise Unobtainable(f"{program.package} {version} holds no {program.file}")
-        upstream = _upstream(version)
-        if program.package == "nvidia-smi" and upstream.encode() not in file.read_bytes():
-            raise Unobtainable(f"{file.name} of {program.package} {version} does not carry its version")
-        entry = {"version": upstream, "file": str(file.relative_to(root))}
-        (root / "program.json").write_text(json.dumps(entry))
-        root.rename(programs / program.name)
+        found = next(iter(sorted(root.glob(file))), None)
+        if found is None:
+            raise Unobtainable(f"{name} {version} holds no {file}")
+        (root / "program.json").write_text(json.dumps({"version": version, "file": str(found.relative_to(root))}))
+        root.rename(programs / name)
 
 
 def _upstream(version: str) -> str:
@@ -158,8 +259,8 @@ class _Apt:
         (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
         (state / "cache" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
         (state / "status").touch()
-        wanted = sorted({(program.suite, program.component) for program in PROGRAMS})
-        lines = [f"deb {options}{address} {suite} {component}\n" for suite, component in wanted]
+        wanted = {(program.suite, program.component) for program in PROGRAMS}
+        lines = [f"deb {options}{address} {suite} {component}\n" for suite, component in sorted(wanted)]
         (state / "sources.list").write_text("".join(lines))
         settings = {
             "Dir::Etc::sourcelist": state / "sources.list",
@@ -183,13 +284,14 @@ class _Apt:
         """Read the lists; a suite that fails shows later as a version that is not published."""
         _command("apt-get", *self._options, "-q", "update", check=False)
 
-    def version(self, program: Program) -> str:
-        """The package version of the wanted release line in the wanted suite."""
-        for line in _command("apt-cache", *self._options, "madison", program.package).splitlines():
+    def version(self, package: str, suite: str, component: str = "", release: str = "") -> str:
+        """The version of the wanted release line in the wanted suite, and component if one is named."""
+        for line in _command("apt-cache", *self._options, "madison", package).splitlines():
             _, version, source = (field.strip() for field in line.split("|"))
-            if version.startswith(program.release) and f" {program.suite}/{program.component} " in f"{source} ":
+            place = f"{suite}/{component} " if component else f"{suite}/"
+            if version.startswith(release) and f" {place}" in f"{source} ":
                 return version
-        raise Unobtainable(f"the mirror has no {program.package} {program.release}* in {program.suite}")
+        raise Unobtainable(f"the mirror has no {package} {release}* in {suite}")
 
     def download(self, package: str, version: str, directory: Path) -> Path:
         """The archive; apt has checked its size and hash against the signed list."""
@@ -247,10 +349,10 @@ def _command(*words: str, directory: Path | None = None, check: bool = True) -> 
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Unobtainable(f"{words[0]} did not end within {SECONDS_PER_COMMAND} s") from None
+        raise Unobtainable(f"{Path(words[0]).name} did not end within {SECONDS_PER_COMMAND} s") from None
     if check and done.returncode != 0:
         reason = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
-        raise Unobtainable(f"{words[0]} failed: {reason}")
+        raise Unobtainable(f"{Path(words[0]).name} failed: {reason}")
     return done.stdout
 
 
