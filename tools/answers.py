@@ -12,7 +12,6 @@ import ctypes
 import itertools
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +40,7 @@ _TELLING = (NO_PERMISSION, NOT_SUPPORTED, NOT_FOUND)
 _ROOM = 1 << 16
 _LENGTH = 16
 _FEW = 5
-_TAGS = [version << 24 | size for version in range(1, 6) for size in range(8, 8192, 4)]
+_TAGS = [1] + [version << 24 | size for version in range(1, 6) for size in range(8, 8192, 4)]
 _PRIVATE_TABLE = bytes.fromhex("c4fe3e6cc98f6c4ea327ee696e12f7c4")
 _PROCESS = "processes=[{{pid: {pid}, name: python3, type: C, used_memory_mib: 512, sm_util: 50}}]"
 
@@ -79,12 +78,14 @@ class Session:
         self._memory = [ctypes.create_string_buffer(_ROOM) for _ in range(4)]
         library.nvmlInit_v2()
         first = state.devices[0]
+        address = [int(part, 16) for part in first.pci_bus_id.partition(".")[0].split(":")]
         self._gpu = self._made("nvmlDeviceGetHandleByIndex_v2", 0)
         self._handles = [self._gpu]
         mig = self._made("nvmlDeviceGetMigDeviceHandleByIndex", self._gpu, 0)
         if mig:
             self._handles.append(mig)
         instance = state.mig.gpus[0].gpu_instances[0].id if state.mig.gpus else 0
+        self._numbers = (*range(_FEW), instance)
         gpu_instance = self._made("nvmlDeviceGetGpuInstanceById", self._gpu, instance)
         clocks = (ctypes.c_uint * 8)()
         library.nvmlDeviceGetSupportedMemoryClocks(self._gpu, ctypes.byref(ctypes.c_uint(8)), clocks)
@@ -99,7 +100,7 @@ class Session:
             "g": samples[0],
             "m": _metrics(*samples),
             "c": clocks[0],
-            "p": bytes(20) + int(first.pci_bus_id[5:7], 16).to_bytes(4, "little") + bytes(44),
+            "p": bytes(16) + b"".join(part.to_bytes(4, "little") for part in address) + bytes(40),
             "S": first.serial.encode(),
             "U": first.uuid.encode(),
             "V": (0x01000034).to_bytes(4, "little") + (1).to_bytes(4, "little") + first.uuid.encode() + bytes(8),
@@ -107,6 +108,7 @@ class Session:
             "T": _PRIVATE_TABLE,
             "L": _LENGTH,
             "#": os.getpid(),
+            "-": None,
             "0": 0,
             "1": 1,
         }
@@ -121,7 +123,7 @@ class Session:
         kinds = KINDS.get(name, "")
         refusals: list[int] = []
         for handle in self._handles if "h" in kinds else self._handles[:1]:
-            for numbers in itertools.product(range(_FEW), repeat=kinds.count("n")):
+            for numbers in itertools.product(self._numbers, repeat=kinds.count("n")):
                 code = self._tagged(name, kinds, handle, numbers)
                 if code in ANSWERS:
                     return code
@@ -148,7 +150,7 @@ class Session:
                 room = next(memory)
                 ctypes.memset(room, 0, 64)
                 if tag and not any(isinstance(argument, ctypes.Array) for argument in arguments):
-                    room[:4] = tag.to_bytes(4, "little")
+                    ctypes.memmove(room, tag.to_bytes(4, "little"), 4)
                 arguments.append(room)
             elif kind in "hn":
                 arguments.append(handle if kind == "h" else next(rest))
@@ -181,12 +183,17 @@ class Session:
         """How many of nvidia-ml-py's getters of one handle answer, and how many there are."""
         pynvml.nvmlLib = self._library
         pynvml.nvmlInit()
-        device, answered, names = pynvml.nvmlDeviceGetHandleByIndex(0), 0, getters()
-        for name in names:
-            with suppress(pynvml.NVMLError):
+        device, answered, refused = pynvml.nvmlDeviceGetHandleByIndex(0), 0, 0
+        for name in getters():
+            try:
                 getattr(pynvml, name)(device)
+            except pynvml.NVMLError_FunctionNotFound:
+                continue  # of a release that is newer than the library's functions
+            except pynvml.NVMLError:
+                refused += 1
+            else:
                 answered += 1
-        return answered, len(names)
+        return answered, answered + refused
 
 
 def _metrics(first: Pointer, second: Pointer) -> ctypes.Array[ctypes.c_char]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from simnode.nvml.exports import DEVICE_FIRST
 
 # What functions of a device take after it: n a small number, L a length, d another GPU, e an event set, c a clock of
-# memory, * memory. What is not here takes memory only.
+# memory, * memory, - none. What is not here takes memory only.
 _AFTER_A_DEVICE = {
     "": "SetCpuAffinity ClearCpuAffinity ValidateInforom",
     "*L": "GetName GetSerial GetUUID GetBoardPartNumber GetInforomImageVersion GetVbiosVersion "
@@ -30,7 +30,7 @@ _AFTER_A_DEVICE = {
     "n***": "GetRetiredPages_v2",
     "nn*": "GetClock GetTotalEccErrors GetDetailedEccErrors GetNvLinkCapability GetNvLinkErrorCounter",
     "nn**": "GetMinMaxClockOfPState GetNvLinkUtilizationCounter",
-    "nn***": "GetSamples",
+    "nn**-": "GetSamples",
     "nnn*": "GetMemoryErrorCounter",
     "1*": "GetFieldValues",
     "c**": "GetSupportedGraphicsClocks",
@@ -39,9 +39,9 @@ _AFTER_A_DEVICE = {
     "ne": "RegisterEvents",
     "**L": "GetProcessUtilization",
 }  # fmt: skip
-# What all others take: h the GPU, i a GPU instance, I a compute instance, e an event set, g a GPM sample, m a request for
-# metrics, p a PCI address in numbers, # a process, T a table's name, 0 or 1 that number; and what names the GPU: S serial,
-# U UUID, V the struct of it, P PCI address.
+# What all others take: h the GPU, i a GPU instance, I a compute instance, e an event set, g a GPM sample, m a request
+# for metrics, p a PCI address in numbers, # a process, T a table's name, 0 or 1 that number; and what names the GPU:
+# S serial, U UUID, V the struct of it, P PCI address.
 _FROM_THE_FIRST_ON = {
     "": "Init Init_v2 Shutdown",
     "e": "EventSetFree",
@@ -76,7 +76,7 @@ _FROM_THE_FIRST_ON = {
     "I*": "ComputeInstanceGetInfo ComputeInstanceGetInfo_v2",
 }  # fmt: skip
 KINDS = (
-    {name: "h****" for name in DEVICE_FIRST}
+    dict.fromkeys(DEVICE_FIRST, "h****")
     | {f"nvmlDevice{name}": f"h{kinds}" for kinds, names in _AFTER_A_DEVICE.items() for name in names.split()}
     | {f"nvml{name}": kinds for kinds, names in _FROM_THE_FIRST_ON.items() for name in names.split()}
 )
