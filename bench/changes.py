@@ -1,8 +1,9 @@
 """Times of changes to a running node, taken inside it: python -m bench.changes, prints four numbers in milliseconds.
 
 The 99th percentile of a change of one GPU through the socket, and of the whole command over the bare interpreter's; of
-the time from sending an XID to when each of four waiting processes has it; and the median of the bare interpreter.
-After every change the value is read through NVML, in this process, which had it open before.
+the time from publishing an XID to when each of four waiting processes has it; and the median of the bare interpreter.
+After every change the value is read through NVML, in this process, which had it open before. XIDs go into an image of
+this program's own: what an agent does before it publishes is in the times of the changes already.
 """
 
 from __future__ import annotations
@@ -12,15 +13,21 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from bench.measure import ROOT, SIMNODE, Failed
 from simnode.control_client import call
+from simnode.nvml.cells import IMAGE
+from simnode.nvml.image import Publisher, encode
+from simnode.profile import Options, compile_state, load_board
 from simnode.sandbox.standing import here
 
 CHANGES, COMMANDS, STARTS, XIDS, WAITERS = 500, 150, 51, 50, 4
 GPU = 3
+XID_EVENT = 0x8  # nvmlEventTypeXidCriticalError (nvml.h)
 LIBRARY = "libnvidia-ml.so.1"
 
 
@@ -56,7 +63,7 @@ def main() -> None:
     bare = statistics.median(_taken(lambda: subprocess.run([sys.executable, "-c", ""], check=True), STARTS))
     changes = _seen(through_socket, temperature, CHANGES)
     commands = _seen(through_command, temperature, COMMANDS)
-    print(percentile_99(changes), percentile_99(commands) - bare, percentile_99(_wakes(socket)), bare)
+    print(percentile_99(changes), percentile_99(commands) - bare, percentile_99(_wakes()), bare)
 
 
 def _taken(act: Callable[[], object], times: int) -> list[float]:
@@ -80,19 +87,28 @@ def _seen(change: Callable[[int], None], read: Callable[[], int], times: int) ->
     return taken
 
 
-def _wakes(socket: str) -> list[float]:
-    """Milliseconds from each request to each waiter; a waiter prints the time.monotonic() of what it hears."""
+def _wakes() -> list[float]:
+    """Milliseconds from each publication to each waiter; a waiter prints the time.monotonic() of what it hears."""
     seconds = 3 + XIDS * 0.03
     words = [sys.executable, "-m", "tests.control.waiter", LIBRARY, str(seconds), str(GPU)]
-    waiters = [subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(WAITERS)]
-    for waiter in waiters:
-        assert waiter.stdout is not None
-        waiter.stdout.readline()
     sent = []
-    for _ in range(XIDS):
-        sent.append(time.monotonic())
-        call(socket, {"verb": "fault-inject", "gpu": GPU, "mode": None, "xid": 31})
-        time.sleep(0.02)
+    with tempfile.TemporaryDirectory() as directory:
+        image = Path(directory) / "image"
+        image.write_bytes(bytes(IMAGE.size))
+        with Publisher(image) as publisher:
+            publisher.publish(encode(compile_state(load_board("h100"), Options(), {})))
+            environ = {**os.environ, "SIMNODE_IMAGE": str(image)}
+            waiters = [
+                subprocess.Popen(words, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True)
+                for _ in range(WAITERS)
+            ]
+            for waiter in waiters:
+                assert waiter.stdout is not None
+                waiter.stdout.readline()
+            for _ in range(XIDS):
+                sent.append(time.monotonic())
+                publisher.event(GPU, XID_EVENT, 31)
+                time.sleep(0.02)
     taken = []
     for waiter in waiters:
         heard = [float(line.split()[1]) for line in waiter.communicate()[0].splitlines()]

@@ -1,6 +1,6 @@
-"""Times of the stage wave: staging from nothing, and staging again with nothing to do.
+"""Times of the stage wave: staging driver and PCI bus from nothing, and a wave that finds nothing to do.
 
-python -m bench.wave        in mount namespaces of its own; prints two medians, milliseconds
+python -m bench.wave        in mount namespaces of its own; prints medians, milliseconds: both without IMEX, and with
 """
 
 from __future__ import annotations
@@ -19,30 +19,42 @@ from bench import measure
 RUNS = 7
 
 
-def wave_times() -> tuple[float, float]:
-    """Milliseconds to stage 8 GPUs, and to stage them again; what an ordinary user mounts stays in namespaces."""
+def wave_times() -> tuple[float, ...]:
+    """Milliseconds to stage 8 GPUs, and to find them staged, and both with all IMEX channels.
+
+    What an ordinary user mounts stays in namespaces.
+    """
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
-    first, again = measure.output(*unshare, sys.executable, "-m", "bench.wave").split()
-    return float(first), float(again)
+    return tuple(map(float, measure.output(*unshare, sys.executable, "-m", "bench.wave").split()))
 
 
-async def _waves(directory: str, real_nodes: bool) -> tuple[float, float]:
+async def _waves(directory: str, *, real_nodes: bool, imex: bool) -> tuple[float, float]:
     from simnode.host import Host
     from simnode.profile import Options, compile_state, load_board
     from simnode.sandbox.installed import native
-    from simnode.simulators.gpudriver import DriverFiles, GPUDriver
+    from simnode.simulators.gpudriver import DriverFiles, GPUDriver, machine_kernel
+    from simnode.simulators.gpudriver.simulator import Devices
+    from simnode.simulators.imex import IMEX
+    from simnode.simulators.pcibus import PCIBus
     from simnode.state import Facts
 
-    state = compile_state(load_board("h100"), Options(), {}, generation=1)
+    state = compile_state(load_board("h100"), Options(), {"SIMNODE_IMEX": str(imex)}, generation=1)
     host = Host(directory, boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip())
     files = DriverFiles(*(Path(native(name)).read_bytes() for name in ("libnvidia-ml.so", "nvidia-smi", "libcuda.so")))
-    driver = GPUDriver(host, files, "node" if real_nodes else "stand-in")
-    moments = [time.perf_counter()]
-    for _ in range(2):
-        await driver.stage(state, Facts())
-        moments.append(time.perf_counter())
-    await driver.discard()
-    return (moments[1] - moments[0]) * 1000, (moments[2] - moments[1]) * 1000
+    devices: Devices = "node" if real_nodes else "stand-in"
+    kernel = machine_kernel()
+    driver = GPUDriver(host, files, devices, kernel=kernel)
+    simulators = (driver, IMEX(host, devices, kernel.procfs), PCIBus(host))
+    began = time.perf_counter()
+    await asyncio.gather(*(simulator.stage(state, Facts()) for simulator in simulators))
+    staged = time.perf_counter()
+    await asyncio.gather(*(simulator.plan(state, Facts()) for simulator in simulators))
+    settled = time.perf_counter()
+    plans = await asyncio.gather(*(simulator.plan(state, Facts()) for simulator in simulators))
+    done = time.perf_counter()
+    assert not any(plans)
+    await asyncio.gather(*(simulator.discard() for simulator in simulators))
+    return (staged - began) * 1000, (done - settled) * 1000
 
 
 def main(real_nodes: bool) -> None:
@@ -51,7 +63,8 @@ def main(real_nodes: bool) -> None:
     for _ in range(RUNS):
         with tempfile.TemporaryDirectory() as directory:
             subprocess.run(["mount", "-t", "tmpfs", "simnode", directory], check=True)
-            times.append(asyncio.run(_waves(directory, real_nodes)))
+            waves = [asyncio.run(_waves(directory, real_nodes=real_nodes, imex=imex)) for imex in (False, True)]
+            times.append([moment for wave in waves for moment in wave])
             subprocess.run(["umount", "--lazy", directory], check=True)
     print(*(round(statistics.median(column), 3) for column in zip(*times, strict=True)))
 

@@ -66,6 +66,7 @@ static void hear(struct agent *agent, const struct plan *plan, const char *line)
         return;
     }
     agent->staged = true;
+    mount_proc_files(plan->library);
     if (mount_proc_driver(plan->library))
         report("staged");
     else

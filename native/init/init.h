@@ -1,9 +1,10 @@
 /* The local node's init: pid 1 of the node's pid namespace. It mounts, starts the agent, reaps, and converges nothing.
  *
  * Descriptors it is started with: REPORT takes one line per event to the launcher ("init PID", "staged", "failed WHY",
- * "refused STEP: ERROR"), STATE holds what the agent needs, LIFELINE hangs up when the launcher is gone. A byte through
- * LIFELINE lets a staged node outlive its launcher: init reports "staying". HELD, if it is open, is a file that is locked
- * as long as init lives. The agent gets REPORT (a pipe of init's own) and STATE under the same numbers.
+ * "refused STEP: ERROR", "lost PLACE: ERROR" of what the node stands without), STATE holds what the agent needs,
+ * LIFELINE hangs up when the launcher is gone. A byte through LIFELINE lets a staged node outlive its launcher: init
+ * reports "staying". HELD, if it is open, is a file that is locked as long as init lives. The agent gets REPORT (a pipe
+ * of init's own) and STATE under the same numbers.
  */
 #ifndef SIMNODE_INIT_H
 #define SIMNODE_INIT_H
@@ -50,6 +51,13 @@ void release_submounts(struct submounts *submounts);
 
 /* devices.c */
 void mount_devices(const struct plan *plan, const char *node_root);
+
+/* sysfs.c */
+void mount_pci_bus(const char *node_root);
+
+/* kernel.c */
+void mount_modules(const char *node_root);
+void mount_proc_files(const char *library);
 
 /* agent.c */
 struct agent {

@@ -112,16 +112,18 @@ void mount_node(const struct plan *plan) {
         mount_or_refuse("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_overlays(plan, node_root);
     mount_devices(plan, node_root);
+    mount_pci_bus(node_root);
+    mount_modules(node_root);
 }
 
-/* Binds the machine's own entries of /proc/driver below `stage`, its nvidia left out. */
+/* Binds the machine's own entries of /proc/driver below `stage`, those of a driver of NVIDIA's left out. */
 static bool bind_proc_entries(const char *stage) {
     DIR *listing = opendir("/proc/driver");
     bool good = listing != NULL;
     for (struct dirent *entry; good && (entry = readdir(listing)) != NULL;) {
         char source[PATH_MAX], target[PATH_MAX];
         struct stat status;
-        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "nvidia") == 0)
+        if (entry->d_name[0] == '.' || strncmp(entry->d_name, "nvidia", strlen("nvidia")) == 0)
             continue;
         join_path(source, "/proc/driver", entry->d_name);
         join_path(target, stage, entry->d_name);
@@ -138,14 +140,12 @@ static bool bind_proc_entries(const char *stage) {
     return good;
 }
 
-/* procfs allows neither mkdir nor an overlay: a tmpfs is built in the node root and moved over /proc/driver. */
+/* procfs allows neither mkdir nor an overlay: the driver root's own directory is bound over /proc/driver, so that what
+ * comes there later (nvidia-caps, where a GPU is partitioned) shows; read-only, as all of procfs is to the node. */
 bool mount_proc_driver(const char *library) {
-    char node_root[PATH_MAX], stage[PATH_MAX], source[PATH_MAX], target[PATH_MAX];
+    char node_root[PATH_MAX], stage[PATH_MAX];
     join_path(node_root, library, "simnode");
-    join_path(stage, node_root, ".simnode-proc");
-    join_path(source, node_root, "driver/proc/driver/nvidia");
-    join_path(target, stage, "nvidia");
-    return mkdir(stage, 0755) == 0 && mount("simnode", stage, "tmpfs", MS_NOSUID, "mode=0555") == 0 &&
-           bind_proc_entries(stage) && mkdir(target, 0755) == 0 && mount(source, target, NULL, MS_BIND, NULL) == 0 &&
-           mount(stage, "/proc/driver", NULL, MS_MOVE, NULL) == 0 && rmdir(stage) == 0;
+    join_path(stage, node_root, "driver/proc/driver");
+    return bind_proc_entries(stage) && mount(stage, "/proc/driver", NULL, MS_BIND | MS_REC, NULL) == 0 &&
+           mount(NULL, "/proc/driver", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID, NULL) == 0;
 }

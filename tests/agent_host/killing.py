@@ -13,7 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from simnode.cli.agent import Settings, keep
+from simnode.cli.agent import keep
+from simnode.cli.settings import Settings
 from simnode.sources.file import OVERRIDES
 from tests.agent_host.running import BOARD
 
@@ -37,6 +38,7 @@ def settings(root: Path, config: Path) -> Settings:
         said={},
         fabricmanager_init_delay=0.0,
         nvidia_smi=None,
+        cdi_directories=(),
         force=False,
     )
 

@@ -26,11 +26,16 @@ WEEKDAYS = ("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun ")
 OUTLIVE = {
     "run/simnode/agent.lock",
     "run/simnode/staging.lock",
+    "run/nvidia/driver",
+    "var/lib/simnode/driver/config",
+    "var/lib/simnode/driver/proc/driver",
+    "var/lib/simnode/state/parents.json",
+    "var/lib/simnode/state/parents-outside.json",
     "var/lib/simnode/state/generation",
     "var/lib/simnode/state/overrides.yaml",
     "var/lib/simnode/state/overrides.yaml.lock",
 }
-"""What an agent leaves on purpose: the locks, the number of the State, and what somebody has overridden."""
+"""What an agent leaves on purpose: locks, the number of the State, overrides, and directories that containers mount."""
 
 Found = tuple[object, ...]
 Snapshot = dict[str, Found]
@@ -196,7 +201,7 @@ def staged(root: Path) -> Snapshot:
     for name in list(whole):
         if name.startswith(("var/lib/simnode/state/", "var/lib/simnode/control/")):
             del whole[name]
-        elif name.startswith("var/lib/simnode/driver/config/image."):
+        elif "/driver/config/image." in name:
             whole[name] = (whole[name][0], len(bytes(whole[name][1])))  # type: ignore[call-overload]
     return whole
 
@@ -208,5 +213,6 @@ def without_what_outlives(found: Snapshot) -> Snapshot:
     return {
         name: value
         for name, value in found.items()
-        if name not in outlive and not (name in above and name.startswith(("var/lib/simnode", "run/simnode")))
+        if name not in outlive
+        and not (name in above and name.startswith(("var/lib/simnode", "run/simnode", "run/nvidia")))
     }

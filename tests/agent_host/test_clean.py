@@ -68,6 +68,42 @@ def test_clean_leaves_and_names_what_simnode_did_not_make(host: HostRoot) -> Non
     assert not host.node.exists()
 
 
+@pytest.mark.parametrize("name", ["state/overrides.yaml", "state/generation", "control/agent.sock", "driver"])
+def test_clean_names_a_strangers_directory_or_link_and_takes_away_the_rest(host: HostRoot, name: str) -> None:
+    path = host.node / name
+    path.parent.mkdir(parents=True)
+    if name == "driver":
+        path.symlink_to("/usr")
+    else:
+        path.mkdir()
+    for made in (host.node, path.parent, path):
+        os.chown(made, host.uid, host.uid, follow_symlinks=False)
+    assert host.run("clean", "--host-root", host.root) == (
+        1,
+        f"simnode: not made by simnode, and left alone: {path}\n",
+    )
+    assert not (host.root / "run/simnode").exists()
+
+
+def test_clean_makes_nothing_for_a_user_who_may_not_and_says_who_may(host: HostRoot) -> None:
+    if host.uid == 0:
+        pytest.skip("root may")
+    before = snapshot(host.root)
+    for name in ("var/lib", "run"):
+        (host.root / name).chmod(0o555)
+    assert host.run("clean", "--host-root", host.root) == (0, "")
+    (host.root / "var/lib").chmod(0o755)
+    host.node.mkdir()
+    code, said = host.run("clean", "--host-root", host.root)
+    (host.root / "run").chmod(0o755)
+    assert code == 1
+    assert said.endswith(
+        f"run/simnode: Permission denied; be root, or give a --host-root that belongs to uid {host.uid}\n"
+    )
+    host.node.rmdir()
+    assert snapshot(host.root) == before
+
+
 def test_clean_survives_a_damaged_journal_and_says_what_it_could_not_know(host: HostRoot) -> None:
     killed(host)
     (host.node / "state/journal/gpudriver.json").write_text("{")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import os
+import tempfile
 import time
 
 import pytest
@@ -52,20 +52,20 @@ def test_an_exception_is_told_on_the_same_line(form: str) -> None:
 
 
 def test_lines_are_written_in_order_and_all_of_them_by_the_end() -> None:
-    stream = io.StringIO()
-    outlet = Outlet(stream)
-    outlet.setFormatter(logging.Formatter("%(message)s"))
-    for number in range(500):
-        outlet.handle(record(str(number)))
-    outlet.finish(5)
-    assert stream.getvalue().split() == [str(number) for number in range(500)]
+    with tempfile.TemporaryFile("w+") as file:
+        outlet = Outlet(file.fileno())
+        outlet.setFormatter(logging.Formatter("%(message)s"))
+        for number in range(500):
+            outlet.handle(record(str(number)))
+        outlet.finish(5)
+        file.seek(0)
+        assert file.read().split() == [str(number) for number in range(500)]
 
 
 def test_a_pipe_that_nobody_reads_holds_nobody_up_and_what_was_lost_is_told() -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
-    stream = os.fdopen(writing, "w")
-    outlet = Outlet(stream, longest_queue=10)
+    outlet = Outlet(writing, longest_queue=10)
     outlet.setFormatter(logging.Formatter("%(message)s"))
     began = time.monotonic()
     for _ in range(1000):
@@ -81,5 +81,5 @@ def test_a_pipe_that_nobody_reads_holds_nobody_up_and_what_was_lost_is_told() ->
             time.sleep(0.01)
     assert "lines of the log were lost, because nobody took them" in text
     outlet.finish(5)
-    stream.close()
+    os.close(writing)
     os.close(reading)

@@ -16,6 +16,7 @@ from simnode.nvml.cells import IMAGE as LAYOUT
 from simnode.nvml.image import Publisher
 from simnode.profile import Options, compile_state, load_board, load_text
 from simnode.simulators.gpudriver.events import Events
+from simnode.simulators.gpudriver.kernellog import NO_KERNEL, KernelLog
 from tests.control.nodes import IMAGE, Node, running
 
 ROOT = Path(__file__).parents[2]
@@ -93,10 +94,10 @@ def test_an_agent_that_comes_back_does_not_raise_it_again(tmp_path: Path) -> Non
     failing = compile_state(document, Options(overrides=("failure.xid.code=79",)), {})
     healthy = compile_state(document, Options(), {})
     with Publisher(image) as publisher:
-        Events(tmp_path).raise_new(failing, publisher)
+        Events(tmp_path, KernelLog(tmp_path, NO_KERNEL)).raise_new(failing, publisher)
         assert publisher.event(0, 0x8, 1) == 9
-        Events(tmp_path).raise_new(failing, publisher)
+        Events(tmp_path, KernelLog(tmp_path, NO_KERNEL)).raise_new(failing, publisher)
         assert publisher.event(0, 0x8, 1) == 10
-        Events(tmp_path).raise_new(healthy, publisher)
-        Events(tmp_path).raise_new(failing, publisher)
+        Events(tmp_path, KernelLog(tmp_path, NO_KERNEL)).raise_new(healthy, publisher)
+        Events(tmp_path, KernelLog(tmp_path, NO_KERNEL)).raise_new(failing, publisher)
         assert publisher.event(0, 0x8, 1) == 19

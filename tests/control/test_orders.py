@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from simnode.control_client import FAILED, REFUSED, ControlError, call
+from simnode.profile import load_board
 from tests.control.nodes import Node, running
 
 TEMPERATURE = "thermal.temperature_gpu_c"
@@ -64,6 +66,37 @@ def test_reset_of_keys_leaves_the_others(node: Node) -> None:
     node.set(2, f"{TEMPERATURE}=91", "utilization.gpu=7")
     node.call("reset", gpu=2, keys=[TEMPERATURE])
     assert (node.get(2, TEMPERATURE) < 91, node.get(2, "utilization.gpu")) == (True, 7)
+
+
+def test_kernel_modules_of_another_driver_are_a_fault_of_the_node(node: Node) -> None:
+    """Of an older driver than the libraries unless it is said; it goes with all others, not with one GPU's."""
+    node.call("fault-inject", gpu=1, mode="lost")
+    node.call("fault-skew")
+    driver, loaded = (node.call("status")[key] for key in ("driver_version", "loaded_version"))
+    assert (node.root / "sys/module/nvidia/version").read_text() == f"{loaded}\n" != f"{driver}\n"
+    node.call("fault-skew", version="560.28.03")
+    node.call("fault-clear", gpu=1)
+    (fault,) = node.call("fault-list")["faults"]
+    assert (fault["gpu"], fault["mode"], fault["loaded_version"]) == (None, "version_skew", "560.28.03")
+    node.call("fault-clear")
+    assert node.call("fault-list")["faults"] == []
+    assert (node.root / "sys/module/nvidia/version").read_text() == f"{driver}\n"
+
+
+@pytest.mark.parametrize(("version", "reason"), [("5", "must be a driver version"), (None, "there is no skew")])
+def test_a_skew_that_is_none_is_refused(node: Node, version: str | None, reason: str) -> None:
+    driver = node.call("status")["driver_version"]
+    code, reasons = refusal(node, "fault-skew", version=version or driver)
+    assert code == REFUSED
+    assert reason in reasons[0]
+
+
+def test_a_profile_whose_modules_are_another_drivers_is_healed_too(tmp_path: Path) -> None:
+    raw = load_board("h100").raw.replace(b"system:\n", b"system:\n  loaded_version: 535.261.03\n")
+    with running(tmp_path / "node", raw) as node:
+        assert [fault["mode"] for fault in node.call("fault-list")["faults"]] == ["version_skew"]
+        node.call("fault-clear")
+        assert node.call("fault-list")["faults"] == []
 
 
 def test_the_file_is_the_store(node: Node) -> None:
@@ -326,6 +359,28 @@ def test_an_unknown_key_of_a_hand_edit_can_be_reset(tmp_path: Path) -> None:
         stored.write_text("version: 1\nall: {colour: red}\n")
         node.call("reset", keys=["colour"])
         assert stored.read_text() == "version: 1\n"
+
+
+def test_what_is_left_of_a_gpu_that_is_gone_can_be_taken_back(node: Node) -> None:
+    node.set(7, f"{TEMPERATURE}=91")
+    node.call("fault-inject", gpu=7, mode="lost")
+    node.set(None, "system.num_devices=4")
+    node.call("fault-clear", gpu=7)
+    node.call("reset", gpu="7", keys=[TEMPERATURE])
+    assert refusal(node, "reset", gpu=7) == (REFUSED, ['the node has no GPU "7": it has 0 to 3, or give a UUID or all'])
+    assert "\ndevices:" not in (node.root / "state/overrides.yaml").read_text()
+    assert refusal(node, "set", gpu=7, assignments=[f"{TEMPERATURE}=9"])[0] == REFUSED
+
+
+def test_status_says_why_older_documents_are_in_force(tmp_path: Path) -> None:
+    with running(tmp_path / "node") as node:
+        assert node.call("status")["source_error"] == ""
+        node.set(3, f"{TEMPERATURE}=91")
+        (node.root / "state/overrides.yaml").write_text("all: {utilization: {gpu: much}}\n")
+        deadline = time.monotonic() + 30
+        while not (told := node.call("status")["source_error"]):
+            assert time.monotonic() < deadline
+        assert "overrides.yaml:1: all.utilization.gpu: must be an integer" in told
 
 
 def test_a_store_that_cannot_be_written_is_a_failure_and_changes_nothing(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import socket
@@ -11,12 +12,15 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from simnode.agent.control import listening
-from simnode.control_client import SOCKET, connect
+from simnode.agent.orders import Orders, answered
+from simnode.control_client import SOCKET, ControlError, call, connect
 from tests.conftest import ORDINARY
 from tests.control.nodes import Node, running
 
@@ -73,6 +77,45 @@ def test_a_client_that_hangs_up_disturbs_nobody(node: Node) -> None:
         with connect(node.socket, 10) as connection:
             connection.sendall(b'{"verb": "set", "gpu": 1, "assignments": ["utilization.gpu=5"]}\n')
     assert node.call("fault-list") == {"faults": []}
+
+
+def test_a_crowd_that_says_nothing_keeps_no_command_out(node: Node) -> None:
+    """Nor one that has half a request, nor one that takes no answer."""
+    with contextlib.ExitStack() as stack:
+        crowd = [stack.enter_context(connect(node.socket, 10)) for _ in range(300)]
+        for connection, said in zip(crowd[50:], itertools.cycle((b"", b"{", b'{"verb": "get"}\n')), strict=False):
+            connection.sendall(said)
+        assert node.call("fault-list") == {"faults": []}
+        assert crowd[0].recv(1) == b""
+
+
+def test_what_goes_wrong_unforeseen_is_an_answer_and_a_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        async def carry_out(self, line: bytes) -> dict[str, object]:
+            raise LookupError(line.decode())
+
+    answer = asyncio.run(answered(cast(Orders, Broken()), b"x"))
+    assert answer == {"ok": False, "code": 1, "faults": ["cannot be carried out: LookupError: x"]}
+    assert "LookupError" in caplog.text
+
+
+def test_an_agent_that_hangs_is_told_of_in_time_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / SOCKET
+    with listening(path, os.geteuid()), pytest.raises(ControlError) as raised:
+        call(path, {"verb": "status"}, 0.1, whose="node lab")
+    assert raised.value.faults == ("node lab: the agent does not answer within 0.1 s",)
+
+
+def test_a_client_waits_for_its_place_in_the_queue(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "agent.sock"))
+        listener.listen(0)
+        with connect(tmp_path / "agent.sock", 1), ThreadPoolExecutor() as pool:
+            with pytest.raises(TimeoutError):
+                connect(tmp_path / "agent.sock", 0.05)
+            waiting = pool.submit(connect, tmp_path / "agent.sock", 10)
+            listener.accept()[0].close()
+            waiting.result().close()
 
 
 def test_many_clients_at_once_lose_no_change(node: Node) -> None:

@@ -35,6 +35,13 @@ def test_what_was_there_before_us_stays(root: Path) -> None:
     assert sorted(picture(root)) == ["a"]
 
 
+def test_a_stranger_where_a_directory_must_be_keeps_nothing_from_going(root: Path) -> None:
+    host(root).converge("gpu", Tree([File("a", b"1")]))
+    (root / "e").symlink_to("elsewhere")
+    host(root).narrow("gpu", Tree([Directory("e/f"), File("e/f/g", b""), Link("e/h", "f")]))
+    assert sorted(picture(root, records=False)) == ["e"]
+
+
 def of_fixed_content() -> st.SearchStrategy[Tree]:
     return trees().map(lambda tree: Tree(surface for surface in tree if not isinstance(surface, LiveFile)))
 

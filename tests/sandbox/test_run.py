@@ -33,6 +33,20 @@ def test_exit_code_is_a_shells(runner: Runner, command: list[str], code: int) ->
     assert runner.run("run", "--", *command).returncode == code
 
 
+@pytest.mark.parametrize(
+    ("found", "code", "reason"), [(False, 127, "command not found"), (True, 126, "Permission denied")]
+)
+def test_search_passes_over_what_it_may_not_enter(runner: Runner, found: bool, code: int, reason: str) -> None:
+    """As a shell's does; only a file that was found and may not be executed is a matter of permission."""
+    closed, program = runner.scratch / "closed", runner.scratch / "open/program"
+    closed.mkdir(mode=0)
+    program.parent.mkdir()
+    if found:
+        program.touch()
+    done = runner.run("run", "--", "program", under=["env", f"PATH={closed}:{program.parent}:/usr/bin:/bin"])
+    assert (done.returncode, done.stderr) == (code, f"simnode: program: {reason}\n")
+
+
 def test_command_that_cannot_run_is_named_in_one_line(runner: Runner) -> None:
     """Not found is the user's fault and takes one line."""
     assert runner.run("run", "--", "no-such-command").stderr == "simnode: no-such-command: command not found\n"

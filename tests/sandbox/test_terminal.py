@@ -1,4 +1,4 @@
-"""Job control: a run is one job of the shell that started it, and a shell inside has jobs of its own."""
+"""Job control: a command in a node is one job of the shell that started it, and a shell inside has jobs of its own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,25 @@ from tests.sandbox.running import SIMNODE, Runner
 from tests.sandbox.terminal import CTRL_C, CTRL_Z, Terminal
 
 RUN = " ".join(SIMNODE) + " run -- "
-INNER = RUN + "env PS1='inner> ' bash --norc --noprofile -i\n"
+EXEC = " ".join(SIMNODE) + " exec -- "
+SHELL = "env PS1='inner> ' bash --norc --noprofile -i\n"
+
+either_way = pytest.mark.parametrize("way", [RUN, EXEC], ids=["run", "exec"], indirect=True)
 
 
 @pytest.fixture
-def terminal(runner: Runner) -> Iterator[Terminal]:
+def way(request: pytest.FixtureRequest, runner: Runner) -> Iterator[str]:
+    """What stands before the command: into a node of its own, or where a test says so into one that stands."""
+    chosen: str = getattr(request, "param", RUN)
+    if chosen == EXEC:
+        assert runner.run("up", "--gpus", "1").returncode == 0
+    yield chosen
+    if chosen == EXEC:
+        assert runner.run("down").returncode == 0
+
+
+@pytest.fixture
+def terminal(runner: Runner, way: str) -> Iterator[Terminal]:  # noqa: ARG001  the node comes first
     """A terminal whose shell is ready."""
     with Terminal(runner.uid, runner.environ(), runner.scratch) as terminal:
         terminal.expect("outer> $")
@@ -31,9 +45,10 @@ def test_interrupt_ends_the_command(terminal: Terminal) -> None:
     terminal.expect("\ncode=130")
 
 
-def test_suspended_run_is_a_job(terminal: Terminal) -> None:
+@either_way
+def test_suspended_command_is_a_job(terminal: Terminal, way: str) -> None:
     """^Z stops it, fg brings it back, the command then reads from the terminal."""
-    terminal.write(RUN + "sh -c 'echo here we are; read word; echo got $word'\n")
+    terminal.write(way + "sh -c 'echo here we are; read word; echo got $word'\n")
     terminal.expect("\nhere we are")
     terminal.write(CTRL_Z)
     terminal.expect("Stopped")
@@ -57,9 +72,13 @@ def test_background_run_leaves_the_terminal_alone(terminal: Terminal) -> None:
     terminal.expect("\ncode=0")
 
 
-def test_shell_inside_controls_its_jobs(terminal: Terminal) -> None:
+@either_way
+def test_shell_inside_controls_its_jobs(terminal: Terminal, way: str) -> None:
     """^C, ^Z, fg inside; after exit the outer shell has the terminal and the code."""
-    terminal.write(INNER)
+    terminal.write(way + SHELL)
+    assert "job control" not in terminal.expect(r"(?s)bash.*?inner> $")
+    terminal.write("tty\n")
+    terminal.expect("\n/dev/pts/")
     terminal.expect("inner> $")
     terminal.write("sh -c 'echo here we are; read word; echo got $word; exec sleep 1000'\n")
     terminal.expect("\nhere we are")
@@ -86,7 +105,7 @@ def test_shell_inside_controls_its_jobs(terminal: Terminal) -> None:
 
 def test_shell_inside_can_be_suspended(terminal: Terminal) -> None:
     """`suspend` in the inner shell gives the terminal to the outer one, fg gives it back."""
-    terminal.write(INNER)
+    terminal.write(RUN + SHELL)
     terminal.expect("inner> $")
     terminal.write("suspend\n")
     terminal.expect("Stopped")
@@ -95,15 +114,5 @@ def test_shell_inside_can_be_suspended(terminal: Terminal) -> None:
     terminal.write("echo in=$SIMNODE_MARK\n")
     terminal.expect("\nin=[0-9a-f]{32}")
     terminal.expect("inner> $")
-    terminal.write("exit 0\n")
-    terminal.expect("outer> $")
-
-
-def test_no_complaint_about_job_control(terminal: Terminal) -> None:
-    """The inner shell has a terminal and a process group as it should."""
-    terminal.write(INNER)
-    assert "job control" not in terminal.expect(r"(?s)bash.*?inner> $")
-    terminal.write("tty\n")
-    terminal.expect("\n/dev/pts/")
     terminal.write("exit 0\n")
     terminal.expect("outer> $")

@@ -6,11 +6,12 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from simnode.profile import Options, compile_state, load_text
+from simnode.profile import Options, Overrides, ProfileError, compile_state, load_text
 from simnode.profile.changes import inject
 from simnode.sources.file import FileSource, Times
 from simnode.sources.watching import Watching
@@ -335,6 +336,44 @@ def test_a_state_that_is_given_is_said_without_compiling_and_changed_all_the_sam
         async with streaming(source_of(tmp_path, raw, initial=given)) as stream:
             state = await stream.state()
             assert (state.generation, state.node_shape.num_gpus) == (2, 5)
+
+    run(test)
+
+
+@pytest.mark.parametrize("broken", ["text", "kind"])
+def test_overrides_broken_before_anything_was_compiled_can_be_reset(tmp_path: Path, broken: str) -> None:
+    """What is in force can be asked for all the same; only what would build on the broken file is refused."""
+
+    async def test() -> None:
+        raw = profile(2).encode()
+        given = compile_state(load_text(raw, "p.yaml"), Options(), {}, generation=1)
+        overrides = tmp_path / "state/overrides.yaml"
+        async with streaming(source_of(tmp_path, raw, initial=given, times=replace(QUICK, warm_up=600))) as stream:
+            assert await stream.state() == given
+            if broken == "text":
+                overrides.write_text("all: {utilization: {gpu: much}}")
+            else:
+                os.mkfifo(overrides)
+            assert "overrides.yaml" in await stream.error()
+            assert "overrides.yaml" in stream.source.error
+            assert await stream.source.ask(lambda compiler, _, state: compiler.compile() == state)
+            with pytest.raises(ProfileError, match=r"overrides\.yaml"):
+                await stream.source.change(lambda _compiler, _state, old: Overrides(all=old.all, node=old.node))
+            assert await stream.source.start_over() == given
+            assert overrides.read_text() == "version: 1\n"
+
+    run(test)
+
+
+def test_a_number_that_cannot_be_written_is_tried_again_soon(tmp_path: Path) -> None:
+    async def test() -> None:
+        path = written(tmp_path / "p.yaml", profile(2))
+        number = tmp_path / "state/generation"
+        number.mkdir(parents=True)
+        async with streaming(source_of(tmp_path, path)) as stream:
+            assert await stream.error() == f"{number}: cannot be written: Is a directory"
+            number.rmdir()
+            assert (await stream.state()).generation == 1
 
     run(test)
 

@@ -56,6 +56,21 @@ def test_faults(node: Runner) -> None:
     assert succeed(node, "fault", "list", "--json") == "[]\n"
 
 
+def test_kernel_modules_of_another_driver(node: Runner) -> None:
+    """The node's own fault: injected, listed, seen by status and by NVML, cleared with all others."""
+    succeed(node, "fault", "inject", "version-skew", "--kernel-version", "535.261.03")
+    assert succeed(node, "fault", "list").startswith("node: version-skew, kernel modules 535.261.03, libraries 5")
+    assert succeed(node, "status").splitlines()[1].endswith(", kernel modules 535.261.03")
+    refused = node.run("exec", "--", "nvidia-smi", "-L")
+    assert (refused.returncode, refused.stdout.splitlines()[0]) == (
+        18,
+        "Failed to initialize NVML: Driver/library version mismatch",
+    )
+    succeed(node, "fault", "clear")
+    assert succeed(node, "fault", "list", "--json") == "[]\n"
+    assert succeed(node, "exec", "--", "nvidia-smi", "-L")
+
+
 def test_status(node: Runner) -> None:
     """What the node is, how it does, and what its agent complained of."""
     status = json.loads(succeed(node, "status", "--json"))
@@ -84,6 +99,8 @@ def test_what_the_agent_refuses_is_one_line_and_exit_2(node: Runner) -> None:
         pytest.param(["get", "--gup", "1"], "--gup", id="unknown option"),
         pytest.param(["fault", "inject", "--gpu", "1", "sick"], "fallen_off_bus", id="unknown fault"),
         pytest.param(["fault", "inject", "lost"], "--gpu", id="which GPU"),
+        pytest.param(["fault", "inject", "version-skew", "--gpu", "1"], "leave out --gpu", id="not a GPU's"),
+        pytest.param(["fault", "inject", "--gpu", "1", "--kernel-version", "5", "lost"], "only for", id="no version"),
         pytest.param(["fault", "break"], "inject, list, clear", id="unknown verb"),
         pytest.param(["down", "--all", "--name", "x"], "--all", id="which node"),
     ],

@@ -1,17 +1,15 @@
-"""A command in a standing node: as in `run`, it is the caller's job, and sees the node and nothing else."""
+"""A command in a standing node sees it and nothing else. That it is the caller's job: tests/sandbox/test_terminal."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.sandbox.running import SIMNODE, Runner, until
-from tests.sandbox.terminal import CTRL_C, CTRL_Z, Terminal
+from tests.sandbox.running import Runner, until
 from tests.standing.standing import succeed
 
 
@@ -92,62 +90,6 @@ def test_commands_at_once(node: Runner) -> None:
     """They do not get into each other's way."""
     runs = [node.start("exec", "--", "sh", "-c", f"nvidia-smi -L >/dev/null; exit {n}") for n in range(4)]
     assert [run.wait() for run in runs] == [0, 1, 2, 3]
-
-
-class TestTerminal:
-    """Job control, as in `run`."""
-
-    EXEC = " ".join(SIMNODE) + " exec -- "
-
-    @pytest.fixture
-    def terminal(self, node: Runner) -> Iterator[Terminal]:
-        """A terminal whose shell is ready."""
-        with Terminal(node.uid, node.environ(), node.scratch) as terminal:
-            terminal.expect("outer> $")
-            yield terminal
-
-    def test_suspend_resume_interrupt(self, terminal: Terminal) -> None:
-        """^Z stops the job, fg brings it back with the terminal, ^C ends it."""
-        terminal.write(self.EXEC + "sh -c 'echo here we are; read word; echo got $word; exec sleep 1000'\n")
-        terminal.expect("\nhere we are")
-        terminal.write(CTRL_Z)
-        terminal.expect("Stopped")
-        terminal.expect("outer> $")
-        terminal.write("fg\n")
-        terminal.expect("read word")
-        terminal.write("something\n")
-        terminal.expect("\ngot something")
-        terminal.write(CTRL_C)
-        terminal.expect("outer> $")
-        terminal.write("echo code=$?\n")
-        terminal.expect("\ncode=130")
-
-    def test_shell_inside_controls_its_jobs(self, terminal: Terminal) -> None:
-        """And after its end the outer shell has the terminal and the code."""
-        terminal.write(self.EXEC + "env PS1='inner> ' bash --norc --noprofile -i\n")
-        assert "job control" not in terminal.expect(r"(?s)bash.*?inner> $")
-        terminal.write("tty\n")
-        terminal.expect("\n/dev/pts/")
-        terminal.expect("inner> $")
-        terminal.write("sh -c 'trap \"echo and back\" CONT; echo here we are; while :; do read word; done'\n")
-        terminal.expect("\nhere we are")
-        terminal.write(CTRL_Z)
-        terminal.expect("Stopped")
-        terminal.expect("inner> $")
-        terminal.write("fg\n")
-        terminal.expect("\nand back")
-        terminal.write(CTRL_C)
-        terminal.expect("inner> $")
-        terminal.write("exit 7\n")
-        terminal.expect("outer> $")
-        terminal.write("echo code=$?\n")
-        terminal.expect("\ncode=7")
-        terminal.write("sh -c 'echo outside again; exec cat'\n")
-        terminal.expect("\noutside again\r\n")
-        terminal.write("word\n")
-        terminal.expect("word\r\nword\r\n")
-        terminal.write(CTRL_C)
-        terminal.expect("outer> $")
 
 
 def test_directory_is_seen_through_the_node(node: Runner) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import shlex
+import shutil
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -51,6 +55,37 @@ def test_name_is_one_nodes(nodes: Runner) -> None:
     succeed(nodes, "up", "--gpus", "2")
     assert "default stands already" in refuse(nodes, 1, "up", "--gpus", "4")
     assert listed(nodes)["default"]["gpus"] == 2
+
+
+def test_foreign_things_among_the_nodes_disturb_nobody(nodes: Runner) -> None:
+    """Listed is what may be a node; nothing else of them is touched, and no command stumbles."""
+    above = nodes.scratch / "simnode"
+    above.mkdir(mode=0o700)
+    (above / "directory").mkdir()
+    (above / "link").symlink_to("/etc/passwd")
+    os.mkfifo(above / "fifo")
+    for number, text in enumerate(("[1]", '{"init": "x", "since": null}', '{"init": 1e999, "start": []}', "{")):
+        (above / f"odd{number}").write_text(f"{text}\n")
+    if os.geteuid() == 0:
+        for path in (above, *above.iterdir()):
+            os.chown(path, nodes.uid, nodes.uid, follow_symlinks=False)
+    with ExitStack() as locked:
+        for odd in above.glob("odd*"):
+            fcntl.flock(locked.enter_context(odd.open()), fcntl.LOCK_EX)
+        for line in succeed(nodes, "ls").splitlines()[1:]:
+            assert line.split()[1:] == [*["-"] * 4, "coming", "up"]
+        assert "cannot be reached" in refuse(nodes, 1, "down", "--name", "odd0")
+        assert "is no node's file" in refuse(nodes, 1, "status", "--name", "fifo")
+    succeed(nodes, "ls")
+    assert {path.name for path in above.iterdir()} == {"directory", "link", "fifo"}
+    shutil.rmtree(above)
+
+
+def test_where_nothing_can_be_written_no_node_comes_up(nodes: Runner) -> None:
+    """One line that names the place, and nothing is left."""
+    done = nodes.run("up", under=["prlimit", "--fsize=0"])
+    assert (done.returncode, done.stderr) == (1, f"simnode: {nodes.scratch}/simnode/default: File too large\n")
+    assert not (nodes.scratch / "simnode").exists()
 
 
 def test_name_is_free_again_after_down(nodes: Runner) -> None:

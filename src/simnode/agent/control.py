@@ -3,7 +3,7 @@
 A Unix stream socket in a directory of its own that only the agent's user can enter and no workload is given; the peer's
 uid is checked besides, by the kernel's word. One JSON object a line in, one out (docs/overrides.md). A change is
 answered once it is valid, stored and published: whoever set a value reads it back. What is wrong with one is told in a
-line for each reason.
+line for each reason. When too many are connected, whoever has been silent longest goes: a crowd keeps no command out.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from simnode.sources.file import FileSource
 _CREDENTIALS = struct.Struct("3i")  # struct ucred (linux/socket.h): pid, uid, gid
 _LONGEST = 1 << 20
 _BACKLOG = 64
+_MOST_CONNECTIONS = 256
 
 
 class ControlSocket:
@@ -36,11 +37,12 @@ class ControlSocket:
         self._uid = os.geteuid() if uid is None else uid
         self._orders = Orders(source, agent)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._silent: dict[asyncio.Task[None], None] = {}
 
     async def serve(self) -> None:
         """Answer until cancelled. Raises OSError if the socket cannot be made."""
         with listening(self._path, self._uid) as listener:
-            server = await asyncio.start_unix_server(self._accepted, sock=listener, limit=_LONGEST)
+            server = await asyncio.start_unix_server(self._accepted, sock=listener, limit=_LONGEST, backlog=_BACKLOG)
             try:
                 await asyncio.Event().wait()
             finally:
@@ -54,17 +56,25 @@ class ControlSocket:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if len(self._tasks) > _MOST_CONNECTIONS and self._silent:
+            longest = next(iter(self._silent))
+            del self._silent[longest]
+            longest.cancel()
         try:
-            await self._converse(reader, writer)
-        except (OSError, asyncio.CancelledError):  # the peer is gone, or the agent goes: nobody to tell
-            pass
+            await self._converse(reader, writer, task)
+        except (OSError, asyncio.CancelledError):  # the peer is gone, or has to go: nobody to tell
+            writer.transport.abort()
         finally:
+            self._tasks.discard(task)
+            self._silent.pop(task, None)
             writer.close()
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _converse(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, task: asyncio.Task[None]
+    ) -> None:
         uid = _peer(writer)
         while True:
+            self._silent[task] = None
             try:
                 line = await reader.readline()
             except ValueError:
@@ -75,7 +85,10 @@ class ControlSocket:
             if uid != self._uid:
                 await _send(writer, _refusal(f"uid {uid} may not control this node: it belongs to uid {self._uid}"))
                 return
-            await _send(writer, await answered(self._orders, line))
+            self._silent.pop(task, None)
+            answer = await answered(self._orders, line)
+            self._silent[task] = None
+            await _send(writer, answer)
 
 
 @contextlib.contextmanager
@@ -84,28 +97,45 @@ def listening(path: Path, uid: int) -> Iterator[socket.socket]:
 
     What a killed agent left there is replaced. Raises OSError, too where the directory is not one of `uid`'s own.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    above = _opened(path.parent, uid)
     try:
-        if os.fstat(above).st_uid != uid:
-            raise PermissionError(f"{path.parent} must be a directory of uid {uid}")
-        if stat.S_IMODE(os.fstat(above).st_mode) != 0o700:
-            os.fchmod(above, 0o700)
-        _remove(path.name, above)
+        _make_private(above, path.parent, uid)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as listener:
-            listener.bind(f"/proc/self/fd/{above}/{path.name}")
+            _bind(listener, path, above)
             try:
                 listener.listen(_BACKLOG)
                 yield listener
             finally:
-                _remove(path.name, above)
+                with contextlib.suppress(OSError):
+                    os.unlink(path.name, dir_fd=above)
     finally:
         os.close(above)
 
 
-def _remove(name: str, above: int) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=above)
+def _opened(directory: Path, uid: int) -> int:
+    """A descriptor of the directory, made if it is not there."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileExistsError, NotADirectoryError):
+        raise NotADirectoryError(f"{directory} must be a directory of uid {uid}, and no link to one") from None
+
+
+def _make_private(above: int, directory: Path, uid: int) -> None:
+    found = os.fstat(above)
+    if found.st_uid != uid:
+        raise PermissionError(f"{directory} must be a directory of uid {uid}")
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        os.fchmod(above, 0o700)
+
+
+def _bind(listener: socket.socket, path: Path, above: int) -> None:
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path.name, dir_fd=above)
+        listener.bind(f"/proc/self/fd/{above}/{path.name}")
+    except OSError as error:
+        raise OSError(error.errno, f"cannot be made: {error.strerror}", str(path)) from None
 
 
 def _peer(writer: asyncio.StreamWriter) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from simnode.host import ConvergeError
+from simnode.refusals import told
 
 
 class Failure(msgspec.Struct, frozen=True, order=True):
@@ -56,7 +57,8 @@ def attribute(simulator: str, action: str, error: BaseException) -> Failures:
         return tuple(Failure(simulator, action, each.path, one_line(each.message)) for each in error.errors)
     if isinstance(error, BaseExceptionGroup):
         return tuple(failure for each in error.exceptions for failure in attribute(simulator, action, each))
-    return (Failure(simulator, action, "", one_line(str(error)) or type(error).__name__),)
+    text = told(error) if isinstance(error, OSError) else str(error)
+    return (Failure(simulator, action, "", one_line(text) or type(error).__name__),)
 
 
 def by_simulator(failures: Failures) -> dict[str, str]:

@@ -48,7 +48,7 @@ class StagingLock:
                     while not self._try(self._path):
                         await asyncio.sleep(_POLL)
             except TimeoutError:
-                raise LockHeldError(f"{self._path} is held by others for {timeout:g} s now") from None
+                raise LockHeldError(f"{self._path} is held by others for {timeout:.3g} s now") from None
             finally:
                 if not self.held:
                     self.release()

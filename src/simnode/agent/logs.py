@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import queue
 import threading
 from datetime import UTC, datetime
-from typing import TextIO
 
 FIELDS = ("simulator", "surface", "generation")
 LEVELS = {
@@ -48,11 +48,11 @@ class Lines(logging.Formatter):
 
 
 class Outlet(logging.Handler):
-    """Hands lines to a thread that writes them to `stream`."""
+    """Hands lines to a thread that writes them to `descriptor`, by default standard error."""
 
-    def __init__(self, stream: TextIO, longest_queue: int = _LONGEST_QUEUE) -> None:
+    def __init__(self, descriptor: int = 2, longest_queue: int = _LONGEST_QUEUE) -> None:
         super().__init__()
-        self._stream = stream
+        self._descriptor = descriptor
         self._lines: queue.Queue[str | None] = queue.Queue(longest_queue)
         self._dropped = 0
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
@@ -83,8 +83,9 @@ class Outlet(logging.Handler):
                 self._put(self.format(lost))
 
     def _put(self, line: str) -> None:
+        text = memoryview(f"{line}\n".encode(errors="backslashreplace"))
         try:
-            self._stream.write(line + "\n")
-            self._stream.flush()
-        except (OSError, ValueError):
+            while text:
+                text = text[os.write(self._descriptor, text) :]
+        except OSError:
             self._dropped += 1

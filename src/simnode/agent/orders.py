@@ -20,7 +20,7 @@ from simnode.agent.failures import Failures
 from simnode.contracts import Probe
 from simnode.control_client import FAILED, REFUSED
 from simnode.profile import Compiler, Overrides, ProfileError
-from simnode.profile.changes import FAILURE, Target, assign, clear, inject, laid, reset
+from simnode.profile.changes import FAILURE, LOADED, Target, assign, clear, inject, laid, reset, unskewed
 from simnode.profile.document import Node, find, plain
 from simnode.profile.faults import Fault, UnknownKey
 from simnode.profile.inert import DEVICE_KEYS, NODE_KEYS, note, without_effect
@@ -40,6 +40,7 @@ Mode = Literal["lost", "fallen_off_bus", "ecc_uncorrectable"]
 _XIDS: dict[str | None, int] = {"fallen_off_bus": 79, "ecc_uncorrectable": 48}
 _LOG = logging.getLogger("simnode.control")
 _PATIENCE = 45.0
+_OTHER_VERSIONS = ("535.261.03", "550.163.01")
 _WAITING = "after_calls/probability have no effect yet"
 
 _NO_OVERRIDES = Overrides()
@@ -80,8 +81,14 @@ class Inject(_Order, frozen=True, tag="fault-inject"):
     xid: Annotated[int, Meta(ge=0, le=U32)] | None = None
 
 
+class Skew(_Order, frozen=True, tag="fault-skew"):
+    """Let the kernel modules be another driver's than the libraries; without a version, of one that we choose."""
+
+    version: str | None = None
+
+
 class Clear(_Order, frozen=True, tag="fault-clear"):
-    """End a GPU's fault, whatever layer it comes from."""
+    """End a GPU's fault, whatever layer it comes from; "all" ends the node's own, too."""
 
     gpu: GPU = "all"
 
@@ -94,7 +101,7 @@ class Status(_Order, frozen=True, tag="status"):
     """What the node is and how it does."""
 
 
-_ORDERS = msgspec.json.Decoder(Set | Get | Reset | Inject | Clear | Faults | Status)
+_ORDERS = msgspec.json.Decoder(Set | Get | Reset | Inject | Skew | Clear | Faults | Status)
 
 
 class Managed(Protocol):
@@ -160,11 +167,13 @@ class Orders:
                 return {**known, "health": self._health(), "source_error": self._source.error}
         return await self._change(order)
 
-    async def _change(self, order: Set | Reset | Inject | Clear) -> Answer:
+    async def _change(self, order: Set | Reset | Inject | Skew | Clear) -> Answer:
         if isinstance(order, Reset) and order.gpu is None and not order.keys:
             state = await self._source.start_over()
             await self._published(state.generation)
             return {"generation": state.generation}
+        if isinstance(order, Skew):
+            order = Set((f"{LOADED}={await self._other_version(order)}",))
         patch = await in_thread(partial(_patch, order)) if isinstance(order, Set) else None
 
         def edit(compiler: Compiler, state: State, old: Overrides) -> Overrides:
@@ -188,11 +197,20 @@ class Orders:
             indices = there if target == "all" else [index for index in there if index == target]
             bare = Overrides(node=old.node)
             below = any(find(compiler.effective(index, bare), FAILURE) is not None for index in indices)
+            if target == "all":
+                old = unskewed(old, below=find(compiler.document.root, LOADED) is not None)
             return clear(old, target, below=below)
 
         state = await self._source.change(edit)
         await self._published(state.generation)
         return {"generation": state.generation, **({} if patch is None else _notes(order.gpu, patch))}
+
+    async def _other_version(self, order: Skew) -> str:
+        """That of the order, else one that is not the driver's. Raises OrderError for the driver's own."""
+        driver = (await self._source.ask(_status))["driver_version"]
+        if order.version == driver:
+            raise OrderError((f"{driver} is the version of the libraries: there is no skew",), REFUSED)
+        return order.version or next(version for version in _OTHER_VERSIONS if version != driver)
 
     async def _published(self, generation: int) -> None:
         try:
@@ -343,7 +361,14 @@ def _told(node: Node) -> object:
 
 
 def _faults(compiler: Compiler, overrides: Overrides, state: State) -> Answer:
-    return {"faults": _failing(compiler, overrides, state)}
+    return {"faults": [*_failing(compiler, overrides, state), *_skewed(state)]}
+
+
+def _skewed(state: State) -> list[Answer]:
+    """The fault that is the node's own."""
+    loaded = state.software.loaded_version
+    fault: Answer = {"gpu": None, "uuid": None, "mode": "version_skew", "xid": None, "waiting": None}
+    return [{**fault, "loaded_version": loaded, "driver_version": state.software.driver_version}] if loaded else []
 
 
 def _failing(compiler: Compiler, overrides: Overrides, state: State) -> list[Answer]:
@@ -371,6 +396,7 @@ def _status(compiler: Compiler, overrides: Overrides, state: State) -> Answer:
         "generation": state.generation,
         "driver_version": state.software.driver_version,
         "cuda_version": state.software.cuda_version,
+        "loaded_version": state.software.kernel_version,
         "overridden": bool(overrides),
         "gpus": [
             {

@@ -154,7 +154,7 @@ class Reconciler:
             if signals != self._signals:
                 retry.hurry(loop.time())
             delay = retry.due - loop.time()
-            self._log.info("%s: next attempt in %g s", step.value, delay, extra={"generation": generation})
+            self._log.info("%s: next attempt in %.3g s", step.value, delay, extra={"generation": generation})
 
     def _settle(self) -> None:
         """Answer whoever waits for a generation that is staged and read by now."""

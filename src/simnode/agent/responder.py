@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple, cast
 
+from simnode.refusals import told
+
 _LONGEST_HEAD = 8 * 1024
 _BACKLOG = 128
 _TEXT = "text/plain; charset=utf-8"
@@ -63,7 +65,7 @@ class Responder:
         try:
             server = await self._bind(host, port)
         except (OSError, UnicodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            reason = told(error) if isinstance(error, OSError) else str(error)
             raise AddressError(f"cannot listen at {address}: {reason}") from None
         self._servers.append(server)
         return f"{address.rpartition(':')[0]}:{server.sockets[0].getsockname()[1]}"

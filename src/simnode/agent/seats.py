@@ -52,7 +52,7 @@ class Seat:
         until = loop.time() + timeout
         await self.idle(timeout)
         if self.busy:
-            raise OverdueError(f"an earlier {self._action} has not returned for another {timeout:g} s")
+            raise OverdueError(f"an earlier {self._action} has not returned for another {timeout:.3g} s")
         task = asyncio.create_task(_coroutine(work), name=f"{self.name}: {action}")
         task.add_done_callback(_retrieve)
         self._task, self._action = task, action
@@ -62,7 +62,7 @@ class Seat:
             in_time = task.done()
             task.cancel()
         if not in_time:
-            raise OverdueError(f"did not return within {timeout:g} s")
+            raise OverdueError(f"did not return within {timeout:.3g} s")
         if task.cancelled():
             raise RuntimeError("was cancelled from within")
         task.result()

@@ -34,15 +34,15 @@ async def shut_down(
     until = now() + config.shutdown_timeout
     half = config.shutdown_timeout / 2
     _, ended = await asyncio.gather(asyncio.wait(tasks, timeout=half), supervisor.stop(half))
-    await _acquire(config, lock, until - half - now())
+    await _acquire(config, lock, max(0.0, until - half - now()))
     began = now()
+    budget = max(0.0, until - began) / 2
     revokes = ((seat, seat.simulator.revoke) for seat in seats if isinstance(seat.simulator, Applier))
-    budget = (until - began) / 2
     revoked, closed = await asyncio.gather(to_the_end("revoke", revokes, budget), _close(config, budget))
     record.did("revoke", now() - began, revoked)
     began = now()
     discards = ((seat, seat.simulator.discard) for seat in seats)
-    discarded = await to_the_end("discard", discards, until - began)
+    discarded = await to_the_end("discard", discards, max(0.0, until - began))
     record.did("discard", now() - began, discarded)
     record.went_wrong(closed)
     failures = (*ended, *closed, *revoked, *discarded)

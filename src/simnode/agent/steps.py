@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from functools import partial
 
 from simnode.agent.config import AgentConfig
@@ -19,7 +19,7 @@ from simnode.agent.record import Record
 from simnode.agent.seats import Seat
 from simnode.agent.staged import Staged
 from simnode.agent.supervise import Supervisor
-from simnode.agent.waves import fail_fast, to_the_end
+from simnode.agent.waves import Call, fail_fast, to_the_end
 from simnode.contracts import Applier, Daemon, Patcher, Planner, Wanted
 
 
@@ -108,7 +108,7 @@ class Steps:
             for seat in self._seats
             if isinstance(seat.simulator, Patcher)
         )
-        failures = await self._timed("patch", to_the_end("patch", calls, self._config.deadline))
+        failures = await self._everybody("patch", calls)
         if not failures:
             self.runtime = wanted
         return failures
@@ -121,7 +121,7 @@ class Steps:
             for seat in self._seats
             if isinstance(seat.simulator, Daemon)
         )
-        return await self._timed("reload", to_the_end("reload", calls, self._config.deadline))
+        return await self._everybody("reload", calls)
 
     async def apply(self, wanted: Wanted) -> Failures:
         """Publish it."""
@@ -160,7 +160,7 @@ class Steps:
             plans.append(await planner.plan(*wanted))
 
         calls = ((seat, partial(ask, planner)) for seat, planner in planners)
-        failures = await self._timed("plan", to_the_end("plan", calls, self._config.deadline))
+        failures = await self._everybody("plan", calls)
         return bool(failures) or any(plans)
 
     async def _narrow(self, wanted: Wanted) -> Failures:
@@ -174,7 +174,7 @@ class Steps:
             for seat in self._seats
             if isinstance(seat.simulator, Applier)
         )
-        return await self._timed("narrow", to_the_end("narrow", calls, self._config.deadline))
+        return await self._everybody("narrow", calls)
 
     async def _acquire(self) -> Failures:
         async def attempt() -> Failures:
@@ -191,7 +191,7 @@ class Steps:
             self._staged.turn_red()
             self.structure = self.runtime = None
             calls = ((seat, partial(seat.simulator.stage, *wanted)) for seat in self._seats)
-            failures = await self._timed("stage", to_the_end("stage", calls, self._config.deadline))
+            failures = await self._everybody("stage", calls)
         if failures:
             self._staged.turn_red(failures)
             return failures
@@ -207,6 +207,9 @@ class Steps:
     def _release(self) -> None:
         if not self._keepers and not any(seat.busy_with("stage") for seat in self._seats):
             self._lock.release()
+
+    async def _everybody(self, action: str, calls: Iterable[Call]) -> Failures:
+        return await self._timed(action, to_the_end(action, calls, self._config.deadline))
 
     async def _timed(self, action: str, work: Coroutine[object, object, Failures]) -> Failures:
         now = asyncio.get_running_loop().time

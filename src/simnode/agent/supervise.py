@@ -54,7 +54,7 @@ class Supervisor:
         if not tasks:
             return ()
         _, late = await asyncio.wait(tasks, timeout=timeout)
-        text = f"did not end within {timeout:g} s"
+        text = f"did not end within {timeout:.3g} s"
         failures = [Failure(tasks[task], task.get_name(), "", text) for task in late]
         self._record.went_wrong(tuple(failures))
         for name in self.ended.keys() - early:

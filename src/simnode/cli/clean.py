@@ -13,7 +13,7 @@ from pathlib import Path
 
 from simnode.agent import Agent, AgentConfig, Reports, ShutdownError
 from simnode.cli import FAILED, complain
-from simnode.cli.agent import become_daemon, logging_to_stderr
+from simnode.cli.daemon import logging_to_stderr, stand_alone
 from simnode.cli.hostnode import HostError, HostNode, NoHostError
 from simnode.contracts import Update
 from simnode.simulators.gpudriver import DriverFiles
@@ -36,7 +36,7 @@ class _Nothing:
 
 def clean_host(host_root: Path, timeout: float, log_level: str, log_format: str) -> int:
     """Revoke, discard and forget everything below this root; the exit code. Refused while an agent keeps it."""
-    become_daemon()
+    stand_alone()
     node = HostNode(host_root)
     try:
         node.check()

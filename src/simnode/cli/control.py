@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from simnode.cli import FAILED, USAGE_FAULT, complain
-from simnode.cli.shown import fault_line, print_json, values, whole_status
+from simnode.cli.shown import print_json, values, whole_fault, whole_status
 from simnode.control_client import Answer, ControlError, call
 from simnode.sandbox.places import UnsafeDirectory
 from simnode.sandbox.standing import DEFAULT_NAME, BadName, Node, NoSuchNode, StandingError, every, find, here
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 HOST_SOCKET = "/var/lib/simnode/control/agent.sock"
 MODES = ("lost", "fallen_off_bus", "ecc_uncorrectable")
+SKEW = "version-skew"
 _PATIENCE_OF_LISTS, _PATIENCE_OF_QUESTIONS, _PATIENCE_OF_CHANGES = 2.0, 10.0, 60.0
 _LARGEST_XID = 0xFFFFFFFF
 _WIDTH = 100
@@ -154,10 +155,15 @@ def _takes_node_and_json(parser: argparse.ArgumentParser) -> None:
 
 def _takes_failure(parser: argparse.ArgumentParser) -> None:
     _takes_node(parser)
-    parser.add_argument("--gpu", metavar="N|UUID|all", required=True)
+    parser.add_argument("--gpu", metavar="N|UUID|all", help=f"which fails; not for {SKEW}")
     parser.add_argument("--xid", metavar="N", type=_xid, help="the XID to raise; 0: none; default: the mode's own")
     parser.add_argument(
-        "mode", metavar="MODE", nargs="?", type=_mode, help=f"{', '.join(MODES)}; without one only an XID"
+        "--kernel-version",
+        metavar="V",
+        help=f"for {SKEW}: of which driver the kernel modules are; default: an older one than the libraries",
+    )
+    parser.add_argument(
+        "mode", metavar="MODE", nargs="?", type=_mode, help=f"{', '.join(MODES)}, {SKEW}; without one only an XID"
     )
 
 
@@ -168,8 +174,8 @@ def _xid(written: str) -> int:
 
 
 def _mode(written: str) -> str:
-    if written not in MODES:
-        hint = _meant(written, MODES) or f": it is one of {', '.join(MODES)}"
+    if written not in (*MODES, SKEW):
+        hint = _meant(written, (*MODES, SKEW)) or f": it is one of {', '.join((*MODES, SKEW))}"
         raise argparse.ArgumentTypeError(f"{written!r} is no way to fail{hint}")
     return written
 
@@ -214,6 +220,15 @@ def _reset(words: Words) -> int:
 
 
 def _inject(words: Words) -> int:
+    if words.mode == SKEW:
+        if words.gpu is not None or words.xid is not None:
+            return complain([f"{SKEW} is the whole node's fault: leave out --gpu and --xid"])
+        _ask(words, "fault-skew", version=words.kernel_version)
+        return 0
+    if words.kernel_version is not None:
+        return complain([f"--kernel-version is only for {SKEW}"])
+    if words.gpu is None:
+        return complain(["which GPU fails? Give --gpu N, --gpu UUID or --gpu all"])
     _ask(words, "fault-inject", gpu=words.gpu, mode=words.mode, xid=words.xid)
     return 0
 
@@ -228,7 +243,7 @@ def _list_faults(words: Words) -> int:
     if words.json:
         return print_json(faults)
     for fault in faults:
-        print(f"GPU {fault['gpu']}: {fault['uuid']}: {fault_line(fault)}")
+        print(whole_fault(fault))
     return 0
 
 
@@ -323,11 +338,17 @@ Values are JSON but for texts, which are as they are. What a load moves is print
 _RESET_HELP = """Without words everything is as the profile says again.
 
   simnode reset --gpu 3 thermal.temperature_gpu_c"""
-_FAULT_HELP = "Make GPUs of a running node fail, and heal them."
+_FAULT_HELP = "Make GPUs of a running node fail, or the node itself, and heal them."
+_INJECT_HELP = f"""{SKEW} is the node's: the kernel modules stay on another driver's version than the libraries,
+as after an upgrade without a reboot, and NVML refuses whoever comes now. Whoever is in stays.
+
+  simnode fault inject --gpu 3 fallen_off_bus
+  simnode fault inject {SKEW} --kernel-version 535.261.03"""
+_CLEAR_HELP = f"Without --gpu all faults end, {SKEW} too."
 _FAULT_VERBS = (
-    Verb("inject", "Make a GPU fail.", _takes_failure, _inject),
+    Verb("inject", "Make a GPU fail, or the node itself.", _takes_failure, _inject, _INJECT_HELP),
     Verb("list", "Print the GPUs that fail, and how.", _takes_node_and_json, _list_faults),
-    Verb("clear", "End faults, one GPU's also where all of them were made to fail.", _takes_gpu, _clear),
+    Verb("clear", "End faults, one GPU's also where all of them were made to fail.", _takes_gpu, _clear, _CLEAR_HELP),
 )
 VERBS = (
     Verb("set", "Change what a running node reads.", _takes_assignments, _set, _SET_HELP),

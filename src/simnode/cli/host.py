@@ -56,6 +56,22 @@ class Given(click.Path):
         return super().convert(value, param, ctx)
 
 
+class HostDirectory(click.ParamType[str]):
+    """An absolute directory of the host, or an empty text for none; several are divided by colons in a variable."""
+
+    name = "directory"
+    envvar_list_splitter = ":"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path as it was given; one that is relative or leads upwards is a usage fault."""
+        text = str(value)
+        if text and (not text.startswith("/") or ".." in text.split("/") or not text.strip("/.")):
+            self.fail(
+                f"{text!r} is no directory below the host's root: want an absolute path like /etc/cdi", param, ctx
+            )
+        return text
+
+
 class Emptiable(click.Option):
     """An option whose empty text means something, from the environment too."""
 
@@ -155,6 +171,15 @@ _SHUTDOWN_TIMEOUT = _option(
     "--nvidia-smi", metavar="FILE", envvar="SIMNODE_NVIDIA_SMI", type=Given(),
     help="A real nvidia-smi to stage instead of ours.",
 )  # fmt: skip
+@_option(
+    "--cdi-dir", "cdi_directories", cls=Emptiable, multiple=True, metavar="DIR", default=("/var/run/cdi",),
+    envvar="SIMNODE_CDI_DIR", type=HostDirectory(),
+    help='Where the host\'s container runtimes look for CDI specs; repeatable, "" for nowhere. Default: /var/run/cdi.',
+)  # fmt: skip
+@_option(
+    "--kmsg", metavar="FILE", envvar="SIMNODE_KMSG", type=Given(),
+    help="The kernel's log, /dev/kmsg, to write XIDs to besides the node's own. Default: none.",
+)  # fmt: skip
 @_option("--force", is_flag=True, envvar="SIMNODE_FORCE", help="Run even next to a real NVIDIA driver.")
 def agent(
     *,
@@ -176,6 +201,8 @@ def agent(
     imex_major: int | None,
     caps_major: int | None,
     nvidia_smi: Path | None,
+    cdi_directories: tuple[str, ...],
+    kmsg: Path | None,
     force: bool,
 ) -> int:
     """Keep this host as a profile says, until told to end; then take everything away again."""
@@ -183,7 +210,8 @@ def agent(
 
     shed()
 
-    from simnode.cli.agent import Settings, keep
+    from simnode.cli.agent import keep
+    from simnode.cli.settings import Settings
 
     said = {
         "NODE_NAME": node_name,
@@ -208,6 +236,8 @@ def agent(
             said={name: str(value) for name, value in said.items() if value is not None},
             fabricmanager_init_delay=fabricmanager_init_delay,
             nvidia_smi=nvidia_smi,
+            cdi_directories=tuple(filter(None, cdi_directories)),
+            kmsg=kmsg,
             force=force,
         )
     )

@@ -10,21 +10,28 @@ import contextlib
 import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from simnode.agent import Reports
 from simnode.agent.lock import LockHeldError, for_life
+from simnode.cli.hostdirs import below
 from simnode.contracts import Simulator
-from simnode.control_client import SOCKET
-from simnode.host import Host
+from simnode.control_client import HEALTH_SOCKET
+from simnode.host import Host, Tree
 from simnode.host.paths import STATE
 from simnode.refusals import told
+from simnode.simulators import TreeSimulator
+from simnode.simulators.cri import CRI, Runtimes
 from simnode.simulators.fabricmanager import FabricManager
-from simnode.simulators.gpudriver import DriverFiles, Outside, PublishedGPUDriver
+from simnode.simulators.gpudriver import DriverFiles, Outside, PublishedGPUDriver, machine_kernel
 from simnode.simulators.gpudriver.simulator import Devices
+from simnode.simulators.imex import IMEX
+from simnode.simulators.migcaps import MIGCaps
 from simnode.simulators.nvlink import NVLink
+from simnode.simulators.pcibus import PublishedPCIBus
+from simnode.state import Facts, State
 
 _NODE_ROOT = "var/lib/simnode"
 _RUN = "run/simnode"
@@ -66,14 +73,9 @@ class HostNode:
         return self.run / "staging.lock"
 
     @property
-    def control_socket(self) -> Path:
-        """Where commands reach the agent."""
-        return self.node_root / SOCKET
-
-    @property
     def health_socket(self) -> Path:
         """Where the probes are served besides any port."""
-        return self.control_socket.with_name("health.sock")
+        return self.node_root / HEALTH_SOCKET
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
@@ -96,7 +98,7 @@ class HostNode:
             except OSError as error:
                 raise HostError(told(error)) from None
             held.callback(_remove_empty, self.node_root)
-            held.callback(_remove_empty, self.control_socket.parent)
+            held.callback(_remove_empty, self.health_socket.parent)
             yield
 
     def check(self) -> None:
@@ -107,7 +109,7 @@ class HostNode:
                 raise NoHostError(f"--host-root {self.root}: {reason}")
         if not self.node_root.resolve().is_relative_to(self.root.resolve()):
             raise NoHostError(f"{self.node_root}: leads out of {self.root}; a link on the way has to be relative")
-        for directory in (self.run, self.node_root / STATE, self.control_socket.parent):
+        for directory in (self.run, self.node_root / STATE, self.health_socket.parent):
             if directory.is_symlink():
                 raise HostError(f"{directory}: is a link, and must be a directory of its own; move it away")
 
@@ -116,17 +118,39 @@ class HostNode:
         return os.path.lexists(self.node_root) or os.path.lexists(self.run)
 
     def simulators(
-        self, files: DriverFiles, reports: Reports, log: logging.Logger, fabricmanager_init_delay: float = 0.0
+        self,
+        files: DriverFiles,
+        reports: Reports,
+        log: logging.Logger,
+        fabricmanager_init_delay: float = 0.0,
+        *,
+        hook: bytes = b"",
+        cdi_directories: Sequence[str] = (),
+        kmsg: str = "",
+        lasting: bool = False,
     ) -> tuple[Simulator, ...]:
-        """Those of a host. Device nodes are made by root only; anybody else's node has none."""
+        """Those of a host. Device nodes are made by root only; anybody else's node has none.
+
+        `cdi_directories` are the host's, `hook` is the program that CDI specs name; `kmsg` is the kernel's own log, ""
+        if that is left alone. If `lasting`, directories that containers mount outlive the agent.
+        """
         host = Host(self.node_root, boot_id=_BOOT_ID.read_text().strip())
-        outside = Outside(host.elsewhere(self.root, "outside"), f"/{_NODE_ROOT}/driver")
+        outside = host.elsewhere(self.root, "outside")
         devices: Devices = "node" if os.geteuid() == 0 else "none"
-        return (
-            PublishedGPUDriver(host, files, devices, os.uname().machine, outside=outside),
-            FabricManager(host, reports.report, log, init_delay=fabricmanager_init_delay),
-            NVLink(host),
-        )
+        kernel = machine_kernel(kmsg)
+        published = Outside(outside, f"/{_NODE_ROOT}/driver", lasting)
+        driver = PublishedGPUDriver(host, files, devices, os.uname().machine, kernel, outside=published)
+        imex = IMEX(host, devices, kernel.procfs)
+        fabric_manager = FabricManager(host, reports.report, log, init_delay=fabricmanager_init_delay)
+        directories = dict.fromkeys(below(self.root, directory) for directory in cdi_directories)
+        runtimes = Runtimes(outside, tuple(directories), f"/{_NODE_ROOT}")
+        bus = PublishedPCIBus(host, outside)
+        node: tuple[TreeSimulator, ...] = (driver, fabric_manager, imex, MIGCaps(host, devices), NVLink(host), bus)
+
+        def staged(state: State, facts: Facts) -> Tree:
+            return Tree(surface for simulator in node for surface in simulator.tree(state, facts))
+
+        return (*node, CRI(host, runtimes, hook, staged))
 
 
 def real_driver(root: Path) -> str:

@@ -34,7 +34,9 @@ def whole_status(answer: Mapping[str, Any]) -> Iterator[str]:
     if "name" in answer:
         yield f"node {answer['name']}: {answer['board']}, init {answer['init']}, since {_moment(answer['since'])}"
     changed = ", with changes" if answer["overridden"] else ""
-    yield f"generation {answer['generation']}{changed}; driver {answer['driver_version']}"
+    skewed = answer["loaded_version"] != answer["driver_version"]
+    skew = f", kernel modules {answer['loaded_version']}" if skewed else ""
+    yield f"generation {answer['generation']}{changed}; driver {answer['driver_version']}{skew}"
     if answer["source_error"]:
         yield f"kept as it was, since {answer['source_error']}"
     for name, probe in answer["health"].items():
@@ -44,6 +46,13 @@ def whole_status(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"GPU {gpu['index']}: {gpu['name']} {gpu['uuid']} at {gpu['pci_bus_id']}{fault}"
     for line in answer.get("log", ()):
         yield f"log: {line}"
+
+
+def whole_fault(fault: Mapping[str, Any]) -> str:
+    """What fails, and how."""
+    if fault["gpu"] is None:
+        return f"node: version-skew, kernel modules {fault['loaded_version']}, libraries {fault['driver_version']}"
+    return f"GPU {fault['gpu']}: {fault['uuid']}: {fault_line(fault)}"
 
 
 def fault_line(fault: Mapping[str, Any]) -> str:

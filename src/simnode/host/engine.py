@@ -18,7 +18,7 @@ from simnode.host.converge import Converge
 from simnode.host.errors import ConvergeError, OwnerBusyError
 from simnode.host.mounts import Mounts
 from simnode.host.parents import LEDGER, ledger_path
-from simnode.host.paths import Beneath
+from simnode.host.paths import Beneath, ancestors
 from simnode.host.plan import Plan, Step
 from simnode.host.records import Shelf
 from simnode.host.tree import Tree
@@ -72,7 +72,7 @@ class Host:
     def narrow(self, owner: str, tree: Tree) -> None:
         """Take away whatever the owner has put up that `tree` does not have; puts nothing up. Raises as `converge`."""
         absent = {step.path for step in self.plan(owner, tree) if step.action in _ABSENT or _puts_up(step)}
-        self.converge(owner, Tree(surface for surface in tree if surface.path not in absent))
+        self.converge(owner, Tree(surface for surface in tree if absent.isdisjoint(_with_ancestors(surface.path))))
 
     @contextmanager
     def _one_converge(self, owner: str, tree: Tree) -> Iterator[Converge]:
@@ -100,6 +100,10 @@ class Host:
         finally:
             with self._lock:
                 self._busy.discard(owner)
+
+
+def _with_ancestors(path: str) -> tuple[str, ...]:
+    return (path, *ancestors(path))
 
 
 def _puts_up(step: Step) -> bool:

@@ -97,6 +97,8 @@ class Drawing:
             found = self._stat(path)
         except OSError as error:
             return Step("conflict", path, f"cannot be looked at: {error.strerror}", surface, entry)
+        if found is not None and entry is not None and self._untouched(surface, found, entry):
+            return None
         mine = self._resolved(path, found, entry)
         if found is None:
             return Step("create", path, "missing" if mine else "new", surface, mine)
@@ -109,6 +111,21 @@ class Drawing:
         return Step(
             "conflict", path, f"occupied by {described(found)} that simnode did not make; move it away", surface
         )
+
+    def _untouched(self, surface: Surface, found: os.stat_result, entry: Entry) -> bool:
+        """True for a file or a link that stands as it was made and as it is wanted: most of what there is, most times.
+
+        `_fitted` would come to the same, by more steps.
+        """
+        if entry.intent or entry.mode != surface.mode or entry.fingerprint != surface.fingerprint:
+            return False
+        if type(surface) is File and entry.kind == File.kind:
+            identity = (found.st_dev, found.st_ino, found.st_ctime_ns, found.st_size)
+            return entry.identity == identity and found.st_mode == stat.S_IFREG | surface.mode
+        if type(surface) is Link and entry.kind == Link.kind:
+            same = entry.identity == (found.st_dev, found.st_ino)
+            return same and self.ground.holds(surface.path, found, Link.kind, surface.fingerprint)
+        return False
 
     def _fitted(self, surface: Surface, found: os.stat_result, mine: Entry, *, adopted: bool) -> Step | None:
         """What must be done for a surface whose path is ours and not empty."""

@@ -35,6 +35,11 @@ def allocate(descriptor: int, size: int) -> None:
         os.posix_fallocate(descriptor, 0, size)
 
 
+def truncate(descriptor: int, size: int) -> None:
+    """Cut the file off behind `size` bytes."""
+    os.ftruncate(descriptor, size)
+
+
 def set_mode(descriptor: int, mode: int) -> None:
     """Set the permission bits, whatever the umask."""
     os.fchmod(descriptor, mode)

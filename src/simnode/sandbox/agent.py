@@ -18,25 +18,28 @@ from pathlib import Path
 from typing import Literal, cast
 
 from simnode.agent import Agent, AgentConfig, Reports, ShutdownError, Staged
-from simnode.agent.control import ControlSocket, listening
-from simnode.agent.health import pages
-from simnode.agent.responder import Responder
+from simnode.agent.logs import Outlet
+from simnode.agent.serving import served
 from simnode.contracts import Update
 from simnode.control_client import SOCKET
 from simnode.host import Host
+from simnode.refusals import told
 from simnode.sandbox.complaints import complain
 from simnode.sandbox.handover import Handover
 from simnode.sandbox.namespaces import die_with_parent
 from simnode.sandbox.spawn import REPORT, STATE
 from simnode.simulators.fabricmanager import FabricManager
-from simnode.simulators.gpudriver import DriverFiles, GPUDriver
+from simnode.simulators.gpudriver import DriverFiles, GPUDriver, machine_kernel
+from simnode.simulators.imex import IMEX
+from simnode.simulators.migcaps import MIGCaps
 from simnode.simulators.nvlink import NVLink
+from simnode.simulators.pcibus import PCIBus
 from simnode.sources.file import GENERATION, OVERRIDES, FileSource, Inputs
 from simnode.sources.fixed import utc_now
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SHORTEST_PIPE = 512
-_HEALTH = str(Path(SOCKET).with_name("health.sock"))
+_FLUSH = 1.0
 
 Devices = Literal["node", "stand-in", "none"]
 
@@ -47,16 +50,21 @@ def main(words: Sequence[str]) -> int:
     if "--parent" in options:
         die_with_parent(int(options["--parent"]), signal.SIGKILL)
     log = logging.getLogger("simnode")
+    logging.getLogger("asyncio").parent = log
     log.propagate = False
     log.addHandler(logging.NullHandler())
     try:
         asyncio.run(_serve(options, log))
     except OSError as error:
-        _report(f"failed {error}")
+        _report(f"failed {told(error)}")
         return 1
     except ShutdownError as error:
         complain(f"not everything was taken away: {error}")
         return 1
+    finally:
+        for handler in log.handlers:
+            if isinstance(handler, Outlet):
+                handler.finish(_FLUSH)
     return 0
 
 
@@ -66,29 +74,13 @@ async def _serve(options: Mapping[str, str], log: logging.Logger) -> None:
     source = _source(root, log, outcome)
     agent = Agent(_configured(options, root, source, log))
     agent.staged().listen(outcome.turned)
-    responder = Responder(pages(agent, utc_now))
-    with listening(root / _HEALTH, os.geteuid()) as health:
-        await responder.listen_on(health)
-        controlling = asyncio.create_task(_controlled(ControlSocket(root / SOCKET, source, agent), log), name="control")
+    async with served(agent, source, root, log, utc_now):
         serving = asyncio.create_task(agent.run(), name="agent")
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
-        try:
-            with suppress(asyncio.CancelledError):
-                await serving
-        finally:
-            controlling.cancel()
-            await asyncio.gather(controlling, return_exceptions=True)
-            await responder.close()
+        with suppress(asyncio.CancelledError):
+            await serving
     with suppress(OSError):
         (root / SOCKET).parent.rmdir()
-
-
-async def _controlled(control: ControlSocket, log: logging.Logger) -> None:
-    """A node that cannot be controlled is kept all the same."""
-    try:
-        await control.serve()
-    except OSError as error:
-        log.error("the control socket is closed: %s", error)  # noqa: TRY400
 
 
 def _source(root: Path, log: logging.Logger, outcome: _Outcome) -> _Source:
@@ -103,10 +95,13 @@ def _source(root: Path, log: logging.Logger, outcome: _Outcome) -> _Source:
 
 def _configured(options: Mapping[str, str], root: Path, source: FileSource, log: logging.Logger) -> AgentConfig:
     host = Host(root, boot_id=_BOOT_ID.read_text().strip())
-    files = DriverFiles(Path(options["--library"]).read_bytes(), Path(options["--nvidia-smi"]).read_bytes())
-    driver = GPUDriver(host, files, cast(Devices, options["--devices"]), os.uname().machine)
+    files = DriverFiles(*(Path(options[name]).read_bytes() for name in ("--library", "--nvidia-smi", "--cuda")))
+    devices = cast(Devices, options["--devices"])
+    kernel = machine_kernel()
+    driver = GPUDriver(host, files, devices, os.uname().machine, kernel)
     reports = Reports()
-    simulators = (driver, FabricManager(host, reports.report, log), NVLink(host))
+    fabric_manager, imex = FabricManager(host, reports.report, log), IMEX(host, devices, kernel.procfs)
+    simulators = (driver, fabric_manager, imex, MIGCaps(host, devices), NVLink(host), PCIBus(host))
     return AgentConfig(simulators=simulators, source=source, log=log, reports=reports)
 
 
@@ -135,10 +130,10 @@ class _Outcome:
             asyncio.get_running_loop().call_soon(self._speak)
 
     def _speak(self) -> None:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("simnode: agent: %(message)s"))
-        handler.setLevel(logging.WARNING)
-        self._log.addHandler(handler)
+        outlet = Outlet()
+        outlet.setFormatter(logging.Formatter("simnode: agent: %(message)s"))
+        outlet.setLevel(logging.WARNING)
+        self._log.addHandler(outlet)
 
 
 class _Source(FileSource):

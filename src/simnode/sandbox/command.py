@@ -105,9 +105,16 @@ class Command:
             os.execvpe(name, self.words, self.environ)
         except OSError as error:
             missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+            if "/" not in name:
+                missing = missing or not _found(name, self.environ)
             reason = "command not found" if missing and "/" not in name else error.strerror
             complain(f"{name or repr(name)}: {reason}")
             return NOT_FOUND if missing else NOT_EXECUTABLE
+
+
+def _found(name: str, environ: Mapping[str, str]) -> bool:
+    """True if PATH leads to a file of this name; what lies in a directory that may not be searched is not found."""
+    return any(os.path.isfile(Path(directory, name)) for directory in os.get_exec_path(environ))  # noqa: PTH113
 
 
 def open_standard_descriptors() -> None:

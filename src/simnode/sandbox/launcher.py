@@ -30,7 +30,10 @@ from simnode.sandbox.spawn import keep_state
 from simnode.sandbox.surroundings import inside
 
 _NODE_FAILED = 1
-_LOST = "only programs that use the loader find the node: no /dev/nvidia*, /proc/driver/nvidia or /usr/bin/nvidia-smi"
+_LOST = (
+    "only programs that use the loader find the node: no /dev/nvidia*, /proc/driver/nvidia or /usr/bin/nvidia-smi, "
+    "and /sys shows this machine's PCI bus"
+)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from simnode.sandbox.complaints import complain
+
 
 class NamespacesRefused(Exception):
     """Raised when the kernel refuses a step of the node's making; the message names step and error."""
@@ -19,14 +21,17 @@ class Reports:
     def __init__(self, file: int) -> None:
         self._file = file
         self._text = b""
+        self._lost: list[str] = []
 
     def init_pid(self) -> int:
         """Wait for init's pid; raises NamespacesRefused, NodeFailed."""
         return int(self._await("init"))
 
     def staged(self) -> None:
-        """Wait until the node is staged; raises NamespacesRefused, NodeFailed."""
+        """Wait until the node is staged, and say what it stands without; raises NamespacesRefused, NodeFailed."""
         self._await("staged")
+        if self._lost:
+            complain(f"no node in {', '.join(self._lost)}: who reads there sees this machine")
 
     def staying(self) -> None:
         """Wait until init no longer ends with the launcher; raises NodeFailed."""
@@ -37,6 +42,9 @@ class Reports:
             word, _, rest = self._line().partition(" ")
             if word == wanted:
                 return rest
+            if word == "lost":
+                place, _, reason = rest.partition(": ")
+                self._lost.append(f"{place} ({reason})")
             if word == "refused":
                 raise NamespacesRefused(rest)
             if word == "failed":

@@ -32,6 +32,7 @@ _PATIENCE = 1.0
 _END = 30.0
 _POLL = 0.005
 _END_OF_LOG, _LINES_OF_LOG = 4096, 5
+_LARGEST_NUMBER = 1 << 53
 _START_TIME = 19  # of /proc/PID/stat, counted from the field after the program's name (proc(5): number 22)
 
 
@@ -63,12 +64,12 @@ class Node:
         self.path = path
         self.file = file
         entry, self.staged = _read(file)
-        self.init = int(entry.get("init", 0))
-        self.start = int(entry.get("start", -1))
+        self.init = _number(entry, "init")
+        self.start = _number(entry, "start")
         self.with_pids = bool(entry.get("with_pids", True))
         self.root = str(entry.get("root", ""))
         self.board = str(entry.get("board", ""))
-        self.since = float(entry.get("since", 0.0))
+        self.since = float(_number(entry, "since"))
 
     def process(self) -> int:
         """A descriptor of init's directory in /proc, which leads to no other process ever. Raises Unreachable."""
@@ -218,11 +219,19 @@ def find(environ: Mapping[str, str], name: str) -> Node:
 def every(environ: Mapping[str, str]) -> Iterator[Node]:
     """All nodes by name; root's own first. Be done with one before you ask for the next: root may become another."""
     for above in _places(environ):
-        for name in sorted(os.listdir(above)):  # noqa: PTH208
+        for name in _names_in(above):
             with suppress(BadName, NoSuchNode):
                 node = _look(above, check_name(name))
                 if node is not None:
                     yield node
+
+
+def _names_in(directory: str) -> list[str]:
+    """What lies there, sorted; nothing once somebody has removed it with its last node."""
+    try:
+        return sorted(os.listdir(directory))  # noqa: PTH208
+    except FileNotFoundError:
+        return []
 
 
 def start_time(process: int) -> int:
@@ -308,8 +317,15 @@ def _read(file: int) -> tuple[dict[str, Any], bool]:
             staged = True
         else:
             with suppress(ValueError):
-                entry = json.loads(line)
+                told = json.loads(line)
+                entry = told if isinstance(told, dict) else entry
     return entry, staged
+
+
+def _number(entry: Mapping[str, Any], key: str) -> Any:
+    """A number of an entry; 0, which is nothing's, if somebody has written something else there."""
+    number = entry.get(key)
+    return number if isinstance(number, int | float) and 0 <= number < _LARGEST_NUMBER else 0
 
 
 def _alive(node: Node) -> bool:

@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Mapping
 
+from simnode.refusals import told
 from simnode.sandbox.command import open_standard_descriptors
 from simnode.sandbox.complaints import complain, write_error
 from simnode.sandbox.launcher import NodeOrder
@@ -33,7 +34,9 @@ def up(order: NodeOrder, name: str, board: str, environ: Mapping[str, str]) -> i
         claimed = claim(environ, name)
     except BadName as error:
         return _fail(str(error), _USAGE_FAULT)
-    except (StandingError, UnsafeDirectory, OSError) as error:
+    except OSError as error:
+        return _fail(told(error))
+    except (StandingError, UnsafeDirectory) as error:
         return _fail(str(error))
     claimed = Claim(claimed.path, move_up(claimed.file))
     log = nameless("log")
@@ -41,6 +44,8 @@ def up(order: NodeOrder, name: str, board: str, environ: Mapping[str, str]) -> i
         _stand(order, claimed, log, board, environ)
     except NamespacesRefused as refusal:
         reason = f"a node cannot stay where namespaces are refused ({refusal}); simnode run works without"
+    except OSError as error:
+        reason = f"{claimed.path}: {told(error)}"
     except (NodeFailed, StandingError, UnknownMachine) as failure:
         reason = str(failure)
     else:

@@ -29,6 +29,7 @@ from simnode.profile.overrides import Overrides
 from simnode.profile.reading import read
 from simnode.profile.store import OverrideStore
 from simnode.profile.topology import Topology, load_topology
+from simnode.refusals import told
 from simnode.sources.fixed import utc_now
 from simnode.sources.generation import Generation
 from simnode.sources.watching import Watching
@@ -74,7 +75,7 @@ class _Contents:
     config: bytes
     topology: bytes
     mig_profiles: bytes
-    overrides: bytes | None
+    overrides: bytes | None = None
 
 
 class FileSource:
@@ -182,6 +183,11 @@ class FileSource:
             return await in_thread(lambda: question(self._ready(), self._overrides, self._in_force()))
 
     @property
+    def error(self) -> str:
+        """What is wrong with the documents as they are, so that older ones are in force; "" if nothing is."""
+        return self._error
+
+    @property
     def next_generation(self) -> int:
         """The number that the next change gets."""
         return self._generation.value + 1
@@ -212,7 +218,8 @@ class FileSource:
     def _interval(self, watching: Watching) -> float:
         if self._compiler is None and self._state is not None:
             return self._times.warm_up
-        return self._times.blind_poll if watching.blind else self._times.poll
+        uncertain = watching.blind or isinstance(self._seen, str)
+        return self._times.blind_poll if uncertain else self._times.poll
 
     def _look(self, watching: Watching) -> None:
         """Read everything again; whatever is new goes into the stream."""
@@ -238,7 +245,7 @@ class FileSource:
         except ProfileError as error:
             self._failed(str(error))
         except OSError as error:
-            self._unreadable(str(error))
+            self._unreadable(told(error))
 
     def _unreadable(self, reason: str) -> None:
         if self._seen != reason:
@@ -250,12 +257,15 @@ class FileSource:
         self._updates.append(Update(at=self._now(), error=self._error))
 
     def _read(self) -> _Contents:
+        return replace(self._documents(), overrides=self._store.raw())
+
+    def _documents(self) -> _Contents:
         inputs = self._inputs
         try:
             table = _bytes(inputs.mig_profiles)
         except ProfileError:
             table = b""
-        return _Contents(_bytes(inputs.config, required=True), _bytes(inputs.topology), table, self._store.raw())
+        return _Contents(_bytes(inputs.config, required=True), _bytes(inputs.topology), table)
 
     def _compile(self, contents: _Contents) -> State:
         """Raises ProfileError; only what went well is kept.
@@ -296,12 +306,10 @@ class FileSource:
         return Compiler(document, self._options, self._environ, topology, table)
 
     def _ready(self) -> Compiler:
-        """The compiler of the documents in force, made now if only their State was given."""
+        """The compiler of the documents in force, made now if only their State was given: that has no overrides."""
         if self._compiler is None:
             self._in_force()
-            assert isinstance(self._seen, _Contents)
-            self._compile(self._seen)
-        assert self._compiler is not None
+            self._compiler = self._compiler_of(self._documents(), [])
         return self._compiler
 
     def _in_force(self) -> State:

@@ -1,4 +1,4 @@
-"""The source of a local node: one State, compiled by the launcher before anything else, and never another."""
+"""The simplest source: one State that is known already, and never another; nothing is read or watched."""
 
 from __future__ import annotations
 

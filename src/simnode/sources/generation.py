@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,16 +25,27 @@ class Generation:
         if self._value is None:
             self._value = 0
             with suppress(OSError, ValueError):
-                self._value = max(0, int(self._path.read_bytes()[:20]))
+                self._value = max(0, int(self._read()))
         return self._value
 
     def next(self) -> int:
         """One more, written down before anybody sees it. Raises OSError."""
         value = self.value + 1
-        descriptor = create(self._path, os.O_WRONLY, 0o644)
         try:
-            os.pwrite(descriptor, _FORM % value, 0)
-        finally:
-            os.close(descriptor)
+            descriptor = create(self._path, os.O_WRONLY | os.O_NONBLOCK, 0o644)
+            try:
+                os.pwrite(descriptor, _FORM % value, 0)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise OSError(error.errno, f"cannot be written: {error.strerror}", str(self._path)) from None
         self._value = value
         return value
+
+    def _read(self) -> bytes:
+        """The number as it was written. Nobody's FIFO may hold the agent up."""
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, 20) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,40 @@
+"""Texts that are written in place: what is bound over a file elsewhere shows the file's inode, never its successor.
+
+The surface is a LiveFile without a size; the engine keeps it there and looks at nothing in it. A reader may see the
+text while it is being written, for as long as that takes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from simnode.host import syscalls
+from simnode.host.paths import Beneath
+
+
+def differ(root: Path, texts: Mapping[str, bytes]) -> bool:
+    """True if a file below `root` holds something else than its text. Raises OSError."""
+    with Beneath(root) as beneath:
+        return any(_read(beneath, path) != text for path, text in texts.items())
+
+
+def write(root: Path, texts: Mapping[str, bytes]) -> None:
+    """Make the files below `root`, which are there, hold these texts; those that do are not touched. Raises OSError."""
+    with Beneath(root) as beneath:
+        for path, text in texts.items():
+            if _read(beneath, path) != text:
+                directory, name = beneath.place(path)
+                flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                descriptor = os.open(name, flags, dir_fd=directory)
+                try:
+                    syscalls.write(descriptor, text)
+                    syscalls.truncate(descriptor, len(text))
+                finally:
+                    os.close(descriptor)
+
+
+def _read(beneath: Beneath, path: str) -> bytes:
+    with os.fdopen(beneath.open(path), "rb") as file:
+        return file.read()
