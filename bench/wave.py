@@ -6,6 +6,7 @@ python -m bench.wave        in mount namespaces of its own; prints medians, mill
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import statistics
 import subprocess
@@ -29,12 +30,13 @@ def wave_times() -> tuple[float, ...]:
 
 
 async def _waves(directory: str, *, real_nodes: bool, imex: bool) -> tuple[float, float]:
+    from simnode.agent import Reports
     from simnode.host import Host
     from simnode.profile import Options, compile_state, load_board
     from simnode.sandbox.installed import native
     from simnode.simulators.gpudriver import DriverFiles, GPUDriver, machine_kernel
     from simnode.simulators.gpudriver.simulator import Devices
-    from simnode.simulators.imex import IMEX
+    from simnode.simulators.imex import IMEX, Software
     from simnode.simulators.pcibus import PCIBus
     from simnode.state import Facts
 
@@ -44,7 +46,8 @@ async def _waves(directory: str, *, real_nodes: bool, imex: bool) -> tuple[float
     devices: Devices = "node" if real_nodes else "stand-in"
     kernel = machine_kernel()
     driver = GPUDriver(host, files, devices, kernel=kernel)
-    simulators = (driver, IMEX(host, devices, kernel.procfs), PCIBus(host))
+    software = Software(host.root, Reports().report, logging.getLogger())
+    simulators = (driver, IMEX(host, devices, kernel.procfs, software), PCIBus(host))
     began = time.perf_counter()
     await asyncio.gather(*(simulator.stage(state, Facts()) for simulator in simulators))
     staged = time.perf_counter()

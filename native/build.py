@@ -89,6 +89,7 @@ ARTEFACTS = (
     Artefact("libpublish.so", ("publish",), SHARED),
     Artefact("nvidia-smi", ("smi", "nvml"), ("-static",)),
     Artefact("init", ("init",), ("-static",)),
+    Artefact("container-hook", ("hook",), ("-static",)),
 )
 
 

@@ -41,6 +41,7 @@ extern struct nvmlDevice_st sn_mig_handles[SN_MAX_DEVICES][SN_MAX_MIG_DEVICES][S
 struct sn_view {
     const struct sn_image *image;
     unsigned int count;
+    bool by_files;                   /* names in /dev have a say in it */
     uint8_t device[SN_MAX_DEVICES];  /* by visible index */
     uint8_t visible[SN_MAX_DEVICES]; /* by device; SN_NO_DEVICE where it is not visible */
     uint32_t epoch[SN_MAX_DEVICES];  /* by device, as of nvmlInit */

@@ -10,12 +10,11 @@
 #include <unistd.h>
 
 #include "access.h"
+#include "deadline.h"
 #include "events.h"
 #include "handles.h"
 
 #define MAX_SETS 256
-#define NS_PER_MS 1000000
-#define NS_PER_S 1000000000
 
 /* ECC errors, performance state, XID, clock and MIG changes: what data-centre boards register on every driver. */
 #define SUPPORTED_TYPES (0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x100)
@@ -92,8 +91,9 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned 
     struct sn_read read;
     nvmlReturn_t code = sn_open(&read, device);
 
-    if (code == NVML_SUCCESS)
-        code = sn_refuse_device(device);
+    if (code != NVML_SUCCESS)
+        return code;
+    code = sn_refuse_device(device);
     if (code != NVML_ERROR_NOT_SUPPORTED)
         return code;
     if (!is_set(set))
@@ -147,28 +147,6 @@ static bool take(const struct sn_image *image, nvmlEventSet_t set, struct sn_eve
     return false;
 }
 
-static struct timespec deadline_after(unsigned int timeout_ms)
-{
-    struct timespec when;
-
-    clock_gettime(CLOCK_MONOTONIC, &when);
-    when.tv_sec += timeout_ms / 1000;
-    when.tv_nsec += (long)(timeout_ms % 1000) * NS_PER_MS;
-    if (when.tv_nsec >= NS_PER_S) {
-        when.tv_nsec -= NS_PER_S;
-        when.tv_sec++;
-    }
-    return when;
-}
-
-static bool is_past(const struct timespec *when)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec != when->tv_sec ? now.tv_sec > when->tv_sec : now.tv_nsec >= when->tv_nsec;
-}
-
 static nvmlReturn_t wait_for(nvmlEventSet_t set, unsigned int timeout_ms, nvmlEventData_t *data)
 {
     const struct sn_image *image = sn_image();
@@ -179,12 +157,12 @@ static nvmlReturn_t wait_for(nvmlEventSet_t set, unsigned int timeout_ms, nvmlEv
         return NVML_ERROR_UNINITIALIZED;
     if (!is_set(set))
         return NVML_ERROR_INVALID_ARGUMENT;
-    deadline = deadline_after(timeout_ms);
+    deadline = sn_deadline_after(timeout_ms);
     for (;;) {
         uint32_t sequence = __atomic_load_n(&image->header.event_sequence, __ATOMIC_ACQUIRE);
         if (take(image, set, &event))
             break;
-        if (timeout_ms == 0 || is_past(&deadline))
+        if (timeout_ms == 0 || sn_is_past(&deadline))
             return NVML_ERROR_TIMEOUT;
         if (syscall(SYS_futex, &image->header.event_sequence, FUTEX_WAIT_BITSET, sequence, &deadline, NULL,
                     FUTEX_BITSET_MATCH_ANY) != 0 &&

@@ -59,10 +59,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *i
     if (index == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (sn_is_mig_handle(device))
-        *index = (unsigned int)(((uintptr_t)device - (uintptr_t)sn_mig_handles) / sizeof(sn_mig_handles[0][0]) %
-                                SN_MAX_MIG_DEVICES);
-    else
-        *index = sn_view.visible[at];
+        return sn_mig_index(device, index);
+    *index = sn_view.visible[at];
     return NVML_SUCCESS;
 }
 

@@ -111,6 +111,7 @@ static void take_view(int file, const struct sn_image *image)
     }
     memset(sn_view.visible, SN_NO_DEVICE, sizeof(sn_view.visible));
     sn_view.count = 0;
+    sn_view.by_files = files != 0;
     for (unsigned int i = 0; i < count; i++) {
         unsigned int index = found[i].index;
         sn_view.epoch[index] = found[i].epoch;
@@ -119,6 +120,20 @@ static void take_view(int file, const struct sn_image *image)
         sn_view.device[sn_view.count] = (uint8_t)index;
         sn_view.visible[index] = (uint8_t)sn_view.count++;
     }
+}
+
+/* Not 0 where the kernel modules are of another driver than this library: then nobody gets in. Whoever is in stays. */
+static nvmlReturn_t answer_of(const struct sn_image *image)
+{
+    uint32_t code = 0;
+
+    for (int tries = SN_TRIES; tries > 0; tries--) {
+        uint64_t done = sn_done(image);
+        memcpy(&code, &sn_slot_of(image, done)->node.init_code, sizeof(code));
+        if (sn_whole(image, done))
+            break;
+    }
+    return (nvmlReturn_t)code;
 }
 
 nvmlReturn_t sn_image_before_init(const struct sn_image **image)
@@ -148,10 +163,13 @@ NVML_EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
     if (sn_image() == NULL) {
         code = sn_find_image(&image, &file);
         if (code == NVML_SUCCESS) {
-            take_view(file, image);
+            code = answer_of(image);
+            if (code == NVML_SUCCESS) {
+                take_view(file, image);
+                references = 0;
+                __atomic_store_n(&sn_view.image, image, __ATOMIC_RELEASE);
+            }
             close(file);
-            references = 0;
-            __atomic_store_n(&sn_view.image, image, __ATOMIC_RELEASE);
         }
     }
     if (code == NVML_SUCCESS)

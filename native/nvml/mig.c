@@ -1,8 +1,11 @@
-/* MIG: the mode, and the devices that a partitioned GPU has. */
+/* MIG: the devices that a partitioned GPU has. */
 #define _GNU_SOURCE
 #include "mig.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
 #include "handles.h"
-#include "private.h"
 
 bool sn_is_mig_handle(nvmlDevice_t handle)
 {
@@ -104,44 +107,100 @@ nvmlReturn_t sn_mig_errors(nvmlDevice_t handle, unsigned int location, unsigned 
     return NVML_SUCCESS;
 }
 
-nvmlDevice_t sn_mig_by_uuid(const char *uuid)
+/* Those MIG devices of a GPU that this process sees: their slots, in order, and a handle of each. */
+struct seen {
+    unsigned int count;
+    unsigned int slot[SN_MAX_MIG_DEVICES];
+    nvmlDevice_t handle[SN_MAX_MIG_DEVICES];
+};
+
+/* The minors are the kernel module's: of each GPU 15 instances, and of each of them itself and 8 compute instances. */
+static bool has_capability(uint32_t gpu, uint32_t gpu_instance, uint32_t part)
 {
-    for (unsigned int visible = 0; visible < sn_view.count; visible++) {
-        unsigned int index = sn_view.device[visible];
-        for (unsigned int slot = 0; slot < SN_MAX_MIG_DEVICES; slot++) {
-            char text[SN_LONGEST_TEXT];
-            nvmlDevice_t handle;
-            if (nvmlDeviceGetMigDeviceHandleByIndex(sn_handle(index), slot, &handle) == NVML_SUCCESS &&
-                sn_mig_text(handle, true, text, sizeof(text)) == NVML_SUCCESS && strcmp(text, uuid) == 0)
-                return handle;
-        }
+    char path[48];
+
+    snprintf(path, sizeof(path), "/dev/nvidia-caps/nvidia-cap%u",
+             3 + (gpu * SN_GPU_INSTANCE_IDS + gpu_instance) * 9 + part);
+    return access(path, F_OK) == 0;
+}
+
+/* As with GPUs only names count, and all or none of them is all: a container has those that it was given. */
+static void keep_given(struct seen *seen, const struct sn_mig *devices, uint32_t gpu)
+{
+    struct seen given = {0};
+
+    if (!sn_view.by_files)
+        return;
+    for (unsigned int i = 0; i < seen->count; i++) {
+        const struct sn_mig *mig = &devices[i];
+        if (!has_capability(gpu, mig->gpu_instance, 0) ||
+            !has_capability(gpu, mig->gpu_instance, 1 + mig->compute_instance))
+            continue;
+        given.slot[given.count] = seen->slot[i];
+        given.handle[given.count++] = seen->handle[i];
     }
-    return NULL;
+    if (given.count != 0)
+        *seen = given;
 }
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
+static nvmlReturn_t look_around(nvmlDevice_t device, struct seen *seen)
 {
-    __atomic_store_n(&sn_mig_mode_was_asked, 1, __ATOMIC_RELAXED);
-    return sn_get_pair(device, offsetof(struct sn_device, mig_mode_current),
-                       offsetof(struct sn_device, mig_mode_pending), current, pending);
-}
-
-/* None while the GPU is not in MIG mode. */
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count)
-{
-    unsigned int most;
-    unsigned int mode;
-    nvmlReturn_t code = sn_get_word(device, offsetof(struct sn_device, mig_max_gpu_instances), &most);
+    struct sn_mig devices[SN_MAX_MIG_DEVICES];
+    struct sn_read read;
+    uint32_t minor = 0;
+    nvmlReturn_t code = sn_open(&read, device);
 
     if (code != NVML_SUCCESS)
         return code;
-    if (count == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    code = sn_get_word(device, offsetof(struct sn_device, mig_mode_current), &mode);
-    if (code != NVML_SUCCESS && code != NVML_ERROR_NOT_SUPPORTED)
+    do {
+        seen->count = 0;
+        code = sn_look(&read);
+        for (unsigned int i = 0; code == NVML_SUCCESS && i < SN_MAX_MIG_DEVICES; i++) {
+            const struct sn_mig *mig = &read.device->mig[i];
+            if (mig->present == 0)
+                continue;
+            devices[seen->count] = *mig;
+            seen->slot[seen->count] = i;
+            seen->handle[seen->count++] = &sn_mig_handles[read.index][i][mig->epoch % SN_EPOCHS];
+        }
+        minor = read.device->minor_number.value;
+    } while (sn_again(&read, &code));
+    if (code == NVML_SUCCESS)
+        keep_given(seen, devices, minor);
+    return code;
+}
+
+nvmlReturn_t sn_mig_index(nvmlDevice_t handle, unsigned int *index)
+{
+    struct sn_mig_read read;
+    struct seen seen;
+    nvmlReturn_t code = sn_mig_open(&read, handle);
+
+    if (code == NVML_SUCCESS)
+        code = look_around(sn_handle(read.parent.index), &seen);
+    if (code != NVML_SUCCESS)
         return code;
-    *count = code == NVML_SUCCESS && mode != 0 ? most : 0;
-    return NVML_SUCCESS;
+    for (unsigned int i = 0; i < seen.count; i++)
+        if (seen.slot[i] == read.slot) {
+            *index = i;
+            return NVML_SUCCESS;
+        }
+    return NVML_ERROR_NOT_FOUND;
+}
+
+nvmlDevice_t sn_mig_by_uuid(const char *uuid)
+{
+    for (unsigned int visible = 0; visible < sn_view.count; visible++) {
+        struct seen seen;
+        if (look_around(sn_handle(sn_view.device[visible]), &seen) != NVML_SUCCESS)
+            continue;
+        for (unsigned int i = 0; i < seen.count; i++) {
+            char text[SN_LONGEST_TEXT];
+            if (sn_mig_text(seen.handle[i], true, text, sizeof(text)) == NVML_SUCCESS && strcmp(text, uuid) == 0)
+                return seen.handle[i];
+        }
+    }
+    return NULL;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is_mig)
@@ -159,24 +218,15 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsign
 /* NOT_FOUND ends a consumer's iteration, where NOT_SUPPORTED would end the consumer. */
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig)
 {
-    struct sn_read read;
-    unsigned int epoch = 0;
-    nvmlReturn_t code = sn_open(&read, device);
+    struct seen seen;
+    nvmlReturn_t code = mig == NULL ? sn_bad_argument(device) : look_around(device, &seen);
 
     if (code != NVML_SUCCESS)
         return code;
-    if (mig == NULL)
-        return sn_bad_argument(device);
-    do {
-        code = sn_look(&read);
-        if (code == NVML_SUCCESS && (index >= SN_MAX_MIG_DEVICES || read.device->mig[index].present == 0))
-            code = NVML_ERROR_NOT_FOUND;
-        if (code == NVML_SUCCESS)
-            epoch = read.device->mig[index].epoch;
-    } while (sn_again(&read, &code));
-    if (code == NVML_SUCCESS)
-        *mig = &sn_mig_handles[read.index][index][epoch % SN_EPOCHS];
-    return code;
+    if (index >= seen.count)
+        return NVML_ERROR_NOT_FOUND;
+    *mig = seen.handle[index];
+    return NVML_SUCCESS;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig, nvmlDevice_t *device)

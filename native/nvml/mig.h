@@ -28,6 +28,8 @@ nvmlReturn_t sn_mig_open(struct sn_mig_read *read, nvmlDevice_t handle);
 nvmlReturn_t sn_mig_look(struct sn_mig_read *read);
 /* True if the address is one of a MIG device's handles, whether that device exists or not. */
 bool sn_is_mig_handle(nvmlDevice_t handle);
+/* The place of a MIG device among those of its GPU that this process sees. */
+nvmlReturn_t sn_mig_index(nvmlDevice_t handle, unsigned int *index);
 /* The MIG device of this UUID on a visible GPU, or null. */
 nvmlDevice_t sn_mig_by_uuid(const char *uuid);
 /* What a MIG device has counted at a memory location. */

@@ -36,6 +36,8 @@ static nvmlReturn_t copy_kind(nvmlGpuInstance_t handle, unsigned int number, str
             }
     } while (sn_again(&instance.parent, &code));
     kind->gpu.name[sizeof(kind->gpu.name) - 1] = '\0';
+    if (kind->compute.placement_count > sizeof(kind->compute.placement))
+        kind->compute.placement_count = sizeof(kind->compute.placement);
     return code;
 }
 
@@ -147,12 +149,10 @@ NVML_EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstancePossiblePlacements(nvm
         return code;
     if (count == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (placements != NULL && *count < kind.compute.placement_count)
-        code = NVML_ERROR_INSUFFICIENT_SIZE;
     *count = kind.compute.placement_count;
-    for (unsigned int i = 0; placements != NULL && code == NVML_SUCCESS && i < *count; i++)
+    for (unsigned int i = 0; placements != NULL && i < kind.compute.placement_count; i++)
         placements[i] = (nvmlComputeInstancePlacement_t){kind.compute.placement[i], kind.compute.slices};
-    return code;
+    return NVML_SUCCESS;
 }
 
 /* The handles of those MIG devices of the GPU instance whose profile, or with `by_id` whose id, is `which`. */

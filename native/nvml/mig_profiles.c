@@ -28,6 +28,8 @@ static nvmlReturn_t copy_profile(nvmlDevice_t device, bool by_id, unsigned int w
             code = NVML_ERROR_NOT_SUPPORTED;
     } while (sn_again(&read, &code));
     copy->name[sizeof(copy->name) - 1] = '\0';
+    if (copy->placement_count > sizeof(copy->placement))
+        copy->placement_count = sizeof(copy->placement);
     return code;
 }
 
@@ -136,7 +138,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t 
     return code;
 }
 
-/* Where instances of the profile can begin, whether or not something is there already; a null array asks how many. */
+/* Where instances of the profile can begin, whether or not something is there already. A null array asks how many; any
+ * other has room for all, whatever *count says before. */
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device, unsigned int id,
                                                                        nvmlGpuInstancePlacement_t *placements,
                                                                        unsigned int *count)
@@ -147,26 +150,18 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevic
 
     if (code != NVML_SUCCESS)
         return code;
-    if (placements != NULL && *count < from.placement_count)
-        code = NVML_ERROR_INSUFFICIENT_SIZE;
     *count = from.placement_count;
-    for (unsigned int i = 0; placements != NULL && code == NVML_SUCCESS && i < from.placement_count; i++)
+    for (unsigned int i = 0; placements != NULL && i < from.placement_count; i++)
         placements[i] = (nvmlGpuInstancePlacement_t){from.placement[i], from.size};
-    return code;
+    return NVML_SUCCESS;
 }
 
-/* The first of its name took an array that the caller knew to be large enough. */
+/* The first of its name had to be given an array. */
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements(nvmlDevice_t device, unsigned int id,
                                                                     nvmlGpuInstancePlacement_t *placements,
                                                                     unsigned int *count)
 {
-    unsigned int room = sizeof(((struct sn_mig_profile *)0)->placement);
-    nvmlReturn_t code;
-
-    if (count == NULL || placements == NULL)
+    if (placements == NULL)
         return sn_bad_argument(device);
-    code = nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, id, placements, &room);
-    if (code == NVML_SUCCESS)
-        *count = room;
-    return code;
+    return nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, id, placements, count);
 }

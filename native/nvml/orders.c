@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "orders.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "deadline.h"
 #include "image.h"
 
 #define MAX_PATH 4096
@@ -42,26 +44,41 @@ static int open_control(void)
     return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* A connection to the agent, or -1. */
-static int connect_agent(void)
+/* True if a call failed for nothing but a signal, and there is time for another. */
+static bool was_interrupted(const struct timespec *deadline)
+{
+    return errno == EINTR && !sn_is_past(deadline);
+}
+
+/* What a call that failed for no signal says: the agent took too long, or `otherwise`. */
+static nvmlReturn_t failure(nvmlReturn_t otherwise)
+{
+    return errno == EAGAIN || errno == EINTR ? NVML_ERROR_TIMEOUT : otherwise;
+}
+
+/* Connects to the agent. Every wait on the connection has an end, this one, for an agent that takes nobody in, too. */
+static nvmlReturn_t connect_agent(const struct timespec *deadline, int *connection)
 {
     const struct timeval patience = {.tv_sec = PATIENCE_S};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int directory = open_control();
-    int connection = -1;
+    nvmlReturn_t code = NVML_SUCCESS;
 
     if (directory < 0)
-        return -1;
+        return NVML_ERROR_NO_PERMISSION;
     snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" SOCKET, directory);
-    connection = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connection >= 0 &&
-        (syscall(SYS_setsockopt, connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0 ||
-         syscall(SYS_connect, connection, &address, sizeof(address)) != 0)) {
-        close(connection);
-        connection = -1;
-    }
+    *connection = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (*connection < 0 ||
+        syscall(SYS_setsockopt, *connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0 ||
+        syscall(SYS_setsockopt, *connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) != 0)
+        code = NVML_ERROR_NO_PERMISSION;
+    while (code == NVML_SUCCESS && syscall(SYS_connect, *connection, &address, sizeof(address)) != 0)
+        if (!was_interrupted(deadline))
+            code = failure(NVML_ERROR_NO_PERMISSION);
+    if (code != NVML_SUCCESS && *connection >= 0)
+        close(*connection);
     close(directory);
-    return connection;
+    return code;
 }
 
 static bool contains(const char *text, const char *part)
@@ -75,38 +92,43 @@ static bool contains(const char *text, const char *part)
 }
 
 /* Sends the whole request and reads the answer's line, or as much of it as there is room for. */
-static bool converse(int connection, const char *request, char answer[MAX_ANSWER])
+static nvmlReturn_t converse(int connection, const char *request, char answer[MAX_ANSWER],
+                             const struct timespec *deadline)
 {
     size_t left = strlen(request);
     size_t got = 0;
 
     while (left > 0) {
         long sent = syscall(SYS_sendto, connection, request, left, MSG_NOSIGNAL, NULL, 0);
-        if (sent <= 0)
-            return false;
-        request += sent;
-        left -= (size_t)sent;
+        if (sent > 0) {
+            request += sent;
+            left -= (size_t)sent;
+        } else if (!was_interrupted(deadline)) {
+            return failure(NVML_ERROR_UNKNOWN);
+        }
     }
-    while (got + 1 < MAX_ANSWER) {
+    while (got + 1 < MAX_ANSWER && memchr(answer, '\n', got) == NULL) {
         ssize_t more = read(connection, answer + got, MAX_ANSWER - 1 - got);
-        if (more <= 0)
-            break;
-        got += (size_t)more;
-        if (memchr(answer + got - more, '\n', (size_t)more) != NULL)
-            break;
+        if (more > 0)
+            got += (size_t)more;
+        else if (more == 0)
+            return NVML_ERROR_UNKNOWN; /* the agent went away */
+        else if (!was_interrupted(deadline))
+            return failure(NVML_ERROR_UNKNOWN);
     }
     answer[got] = '\0';
-    return got > 0;
+    return NVML_SUCCESS;
 }
 
 nvmlReturn_t sn_may_order(void)
 {
-    int connection = connect_agent();
+    struct timespec deadline = sn_deadline_after(PATIENCE_S * 1000);
+    int connection;
+    nvmlReturn_t code = connect_agent(&deadline, &connection);
 
-    if (connection < 0)
-        return NVML_ERROR_NO_PERMISSION;
-    close(connection);
-    return NVML_SUCCESS;
+    if (code == NVML_SUCCESS)
+        close(connection);
+    return code;
 }
 
 /* Of a UUID only what needs no quoting in JSON. */
@@ -123,7 +145,7 @@ static nvmlReturn_t order(nvmlDevice_t device, const char *verb, const char *lis
     char uuid[SN_LONGEST_TEXT + 1];
     char request[MAX_REQUEST];
     char answer[MAX_ANSWER];
-    bool answered;
+    struct timespec deadline = sn_deadline_after(PATIENCE_S * 1000);
     int connection;
     nvmlReturn_t code = sn_get_text(device, offsetof(struct sn_device, uuid),
                                     sizeof(((struct sn_device *)0)->uuid.value), uuid, sizeof(uuid));
@@ -134,13 +156,13 @@ static nvmlReturn_t order(nvmlDevice_t device, const char *verb, const char *lis
         (size_t)snprintf(request, sizeof(request), "{\"verb\":\"%s\",\"gpu\":\"%s\",\"%s\":[%s]}\n", verb, uuid, list,
                          items) >= sizeof(request))
         return NVML_ERROR_UNKNOWN;
-    connection = connect_agent();
-    if (connection < 0)
-        return NVML_ERROR_NO_PERMISSION;
-    answered = converse(connection, request, answer);
+    code = connect_agent(&deadline, &connection);
+    if (code != NVML_SUCCESS)
+        return code;
+    code = converse(connection, request, answer, &deadline);
     close(connection);
-    if (!answered)
-        return NVML_ERROR_UNKNOWN;
+    if (code != NVML_SUCCESS)
+        return code;
     if (contains(answer, "\"ok\":true"))
         return NVML_SUCCESS;
     if (contains(answer, "may not control this node"))

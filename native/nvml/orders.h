@@ -5,7 +5,7 @@
 #include "access.h"
 
 /* SUCCESS if this process may order: the agent's control socket is there and lets it in. NO_PERMISSION otherwise, as in
- * every workload, which is given no such socket. */
+ * every workload, which is given no such socket. TIMEOUT, as all of these, if the agent takes half a minute. */
 nvmlReturn_t sn_may_order(void);
 /* Lays `assignments` over the device: KEY=VALUE texts in double quotes, separated by commas. The agent answers once
  * they can be read back. INVALID_ARGUMENT if it refuses them. */

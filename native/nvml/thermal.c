@@ -42,7 +42,7 @@ nvmlReturn_t sn_get_margin(nvmlDevice_t device, int *celsius)
     nvmlReturn_t code = sn_get_cells(device, wants, 2, values);
 
     if (code == NVML_SUCCESS)
-        *celsius = (int)values[0] - (int)values[1];
+        *celsius = (int)((unsigned int)values[0] - (unsigned int)values[1]);
     return code;
 }
 

@@ -15,7 +15,6 @@ void sn_announce_events(struct sn_header *header)
     syscall(SYS_futex, &header->event_sequence, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Appends an event of `device` (its epoch is the active slot's) and wakes who waits. Returns the event's number, from 1. */
 SN_EXPORT uint64_t sn_publish_event(struct sn_image *image, uint32_t device, uint64_t type, uint64_t data,
                                     uint32_t gpu_instance, uint32_t compute_instance)
 {

@@ -15,7 +15,7 @@ struct wanted {
     struct sn_device device[];
 };
 
-static void put(void *to, const void *from, size_t size)
+void sn_put(void *to, const void *from, size_t size)
 {
     for (size_t at = 0; at < size; at += COMPARED) {
         size_t length = size - at < COMPARED ? size - at : COMPARED;
@@ -45,7 +45,7 @@ static void write_device(struct sn_device *target, const struct sn_device *wante
 
     sn_carry_counters(&device, active, schedule);
     carry_epochs(&device, active);
-    put(target, &device, sizeof(device));
+    sn_put(target, &device, sizeof(device));
 }
 
 static void write_absence(struct sn_device *target, const struct sn_device *active)
@@ -56,7 +56,7 @@ static void write_absence(struct sn_device *target, const struct sn_device *acti
         return;
     memset(&device, 0, sizeof(device));
     carry_epochs(&device, active);
-    put(target, &device, sizeof(device));
+    sn_put(target, &device, sizeof(device));
 }
 
 /*
@@ -103,7 +103,7 @@ SN_EXPORT uint64_t sn_publish(struct sn_image *image, const struct wanted *wante
         write_device(&target->device[i], &wanted->device[i], &active->device[i], &schedule);
     for (uint32_t i = node.device_count; i < SN_MAX_DEVICES; i++)
         write_absence(&target->device[i], &active->device[i]);
-    put(&target->node, &node, sizeof(node));
+    sn_put(&target->node, &node, sizeof(node));
     __atomic_store_n(&image->header.done, done + 1, __ATOMIC_RELEASE);
     return done + 1;
 }

@@ -36,6 +36,13 @@ struct sn_schedule sn_plan_counters(const struct sn_change *change);
 /* Fills in the counters and old_curve of `device`, a copy of the wanted one, as the successor of `active`. */
 void sn_carry_counters(struct sn_device *device, const struct sn_device *active, const struct sn_schedule *schedule);
 
+/* Makes `size` bytes equal, writing as little as possible. */
+void sn_put(void *to, const void *from, size_t size);
+
+/* Appends an event of `device` (its epoch is the active slot's) and wakes who waits. Returns the event's number, from 1. */
+uint64_t sn_publish_event(struct sn_image *image, uint32_t device, uint64_t type, uint64_t data, uint32_t gpu_instance,
+                          uint32_t compute_instance);
+
 /* Tells who waits for events how many there are by now. */
 void sn_announce_events(struct sn_header *header);
 

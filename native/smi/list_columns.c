@@ -30,12 +30,18 @@ static nvmlReturn_t process(const struct smi_row *row, unsigned int which, char 
     return NVML_SUCCESS;
 }
 
+/* A comma would end the cell. */
 static nvmlReturn_t process_name(const struct smi_row *row, unsigned int which, char out[SMI_CELL_BYTES])
 {
+    nvmlReturn_t code = row->item->code;
+
     (void)which;
-    if (row->item->code != NVML_SUCCESS)
-        return row->item->code;
-    return nvmlSystemGetProcessName(row->item->pid, out, SMI_PROCESS_NAME_BYTES);
+    if (code == NVML_SUCCESS)
+        code = nvmlSystemGetProcessName(row->item->pid, out, SMI_PROCESS_NAME_BYTES);
+    for (char *at = out; code == NVML_SUCCESS && *at != '\0'; at++)
+        if (*at == ',')
+            *at = '?';
+    return code;
 }
 
 /* Nothing was accounted for: there is a row only where the list is refused. */

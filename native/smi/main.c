@@ -102,10 +102,8 @@ static int refuse(nvmlReturn_t code)
              "Make sure that the latest NVIDIA driver is installed and running.\n");
     else
         printf("Failed to initialize NVML: %s\n", smi_words(code));
-    if (code == NVML_ERROR_LIB_RM_VERSION_MISMATCH) {
-        smi_library_text(library, sizeof(library));
+    if (code == NVML_ERROR_LIB_RM_VERSION_MISMATCH && smi_library_text(library, sizeof(library)))
         printf("NVML library version: %s\n", library);
-    }
     return smi_exit_code(code);
 }
 

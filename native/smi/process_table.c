@@ -17,16 +17,27 @@ static void put_instance(struct row *row, unsigned int at, uint32_t id)
         row_format(row, at, 3, "%2u", id);
 }
 
+/* Where the name begins and how long it is without the blanks around it. */
+static const char *trim(const char *name, size_t *length)
+{
+    name += strspn(name, " ");
+    *length = strlen(name);
+    while (*length != 0 && name[*length - 1] == ' ')
+        --*length;
+    return name;
+}
+
 /* A process that has no name is passed over. */
 static void print_process(void *context, const struct sn_process *process, unsigned int types)
 {
     const unsigned int *gpu = context;
-    char name[SMI_OWN_NAME_BYTES];
+    char own[SMI_OWN_NAME_BYTES];
+    const char *name;
     size_t length;
     struct row row;
 
-    smi_process_name(process, name);
-    length = strlen(name);
+    smi_process_name(process, own);
+    name = trim(own, &length);
     if (length == 0)
         return;
     row_start(&row, "|                                                                                         |");
@@ -36,9 +47,9 @@ static void print_process(void *context, const struct sn_process *process, unsig
     row_format(&row, 19, 8, "%8d", (int)process->pid);
     row_format(&row, 29, 5, "%5s", smi_process_type(types));
     if (length > LONGEST_NAME)
-        row_format(&row, 37, LONGEST_NAME, "...%s", name + length - (LONGEST_NAME - 3));
+        row_format(&row, 37, LONGEST_NAME, "...%.*s", (int)LONGEST_NAME - 3, name + length - (LONGEST_NAME - 3));
     else
-        row_put(&row, 37, LONGEST_NAME, name);
+        row_format(&row, 37, LONGEST_NAME, "%.*s", (int)length, name);
     if (process->used_bytes == SMI_UNKNOWN_BYTES)
         row_put(&row, 81, 8, "N/A");
     else

@@ -12,16 +12,15 @@
 #define US_PER_S 1000000u
 #define US_PER_MS 1000u
 #define MW_PER_W 1000u
-#define FABRIC_COMPLETED 3
 #define FI_MEMORY_TEMPERATURE 82
 
-static nvmlReturn_t put(const struct subject *subject, const struct element *element, uint64_t value, char *out)
+nvmlReturn_t query_tell(const struct subject *subject, const struct element *element, uint64_t value, char *out)
 {
     query_put(subject, element, value, out);
     return NVML_SUCCESS;
 }
 
-static nvmlReturn_t put_text(const char *text, char *out)
+nvmlReturn_t query_tell_text(const char *text, char *out)
 {
     snprintf(out, QUERY_VALUE_BYTES, "%s", text);
     return NVML_SUCCESS;
@@ -132,7 +131,7 @@ nvmlReturn_t read_reason(const struct subject *subject, const struct element *el
         return code;
     if ((supported & element->which) == 0)
         return NVML_ERROR_NOT_SUPPORTED;
-    return put_text((active & element->which) != 0 ? "Active" : "Not Active", out);
+    return query_tell_text((active & element->which) != 0 ? "Active" : "Not Active", out);
 }
 
 static nvmlReturn_t get_ecc_count(const struct subject *subject, unsigned int scope, unsigned int location,
@@ -148,7 +147,7 @@ nvmlReturn_t read_ecc_count(const struct subject *subject, const struct element 
     unsigned long long count;
     nvmlReturn_t code = get_ecc_count(subject, element->scope, element->which, &count);
 
-    return code == NVML_SUCCESS ? put(subject, element, count, out) : code;
+    return code == NVML_SUCCESS ? query_tell(subject, element, count, out) : code;
 }
 
 /* The sum of those that can be told. */
@@ -161,7 +160,7 @@ nvmlReturn_t read_ecc_total(const struct subject *subject, const struct element 
         if (get_ecc_count(subject, element->scope, i, &count) == NVML_SUCCESS)
             sum += count;
     }
-    return subject->ecc_on ? put(subject, element, sum, out) : NVML_ERROR_NOT_SUPPORTED;
+    return subject->ecc_on ? query_tell(subject, element, sum, out) : NVML_ERROR_NOT_SUPPORTED;
 }
 
 /* A MIG device that counts no errors has none. */
@@ -175,7 +174,7 @@ nvmlReturn_t read_mig_errors(const struct subject *subject, const struct element
         count = 0;
     else if (code != NVML_SUCCESS)
         return code;
-    return put(subject, element, count, out);
+    return query_tell(subject, element, count, out);
 }
 
 nvmlReturn_t read_sram(const struct subject *subject, const struct element *element, char *out)
@@ -188,7 +187,7 @@ nvmlReturn_t read_sram(const struct subject *subject, const struct element *elem
         return NVML_ERROR_NOT_SUPPORTED;
     code = nvmlDeviceGetSramEccErrorStatus(subject->device, &status);
     memcpy(&value, (const char *)&status + element->which, sizeof(value));
-    return code == NVML_SUCCESS ? put(subject, element, value, out) : code;
+    return code == NVML_SUCCESS ? query_tell(subject, element, value, out) : code;
 }
 
 nvmlReturn_t read_temperature(const struct subject *subject, const struct element *element, char *out)
@@ -196,7 +195,7 @@ nvmlReturn_t read_temperature(const struct subject *subject, const struct elemen
     unsigned int celsius;
     nvmlReturn_t code = nvmlDeviceGetTemperature(subject->device, 0, &celsius);
 
-    return code == NVML_SUCCESS ? put(subject, element, celsius, out) : code;
+    return code == NVML_SUCCESS ? query_tell(subject, element, celsius, out) : code;
 }
 
 nvmlReturn_t read_bus_id(const struct subject *subject, const struct element *element, char *out)
@@ -205,7 +204,7 @@ nvmlReturn_t read_bus_id(const struct subject *subject, const struct element *el
     nvmlReturn_t code = fill_pci(subject->device, &pci);
 
     (void)element;
-    return code == NVML_SUCCESS ? put_text(pci.busId, out) : code;
+    return code == NVML_SUCCESS ? query_tell_text(pci.busId, out) : code;
 }
 
 nvmlReturn_t read_margin(const struct subject *subject, const struct element *element, char *out)
@@ -213,7 +212,7 @@ nvmlReturn_t read_margin(const struct subject *subject, const struct element *el
     int celsius;
     nvmlReturn_t code = sn_get_margin(subject->device, &celsius);
 
-    return code == NVML_SUCCESS ? put(subject, element, (uint64_t)(int64_t)celsius, out) : code;
+    return code == NVML_SUCCESS ? query_tell(subject, element, (uint64_t)(int64_t)celsius, out) : code;
 }
 
 /* Whatever the reason, a sensor that does not answer is said to be missing. */
@@ -224,7 +223,9 @@ nvmlReturn_t read_memory_temperature(const struct subject *subject, const struct
 
     if (code != NVML_SUCCESS)
         return code;
-    return field.nvmlReturn == NVML_SUCCESS ? put(subject, element, field.value.uiVal, out) : NVML_ERROR_NOT_SUPPORTED;
+    if (field.nvmlReturn != NVML_SUCCESS)
+        return NVML_ERROR_NOT_SUPPORTED;
+    return query_tell(subject, element, field.value.uiVal, out);
 }
 
 /* So is this one. */
@@ -235,7 +236,7 @@ nvmlReturn_t read_target_temperature(const struct subject *subject, const struct
     if (nvmlDeviceGetTemperatureThreshold(subject->device, NVML_TEMPERATURE_THRESHOLD_ACOUSTIC_CURR, &celsius) !=
         NVML_SUCCESS)
         return NVML_ERROR_NOT_SUPPORTED;
-    return put(subject, element, celsius, out);
+    return query_tell(subject, element, celsius, out);
 }
 
 /* So is what is not known of this. */
@@ -245,79 +246,7 @@ nvmlReturn_t read_egm(const struct subject *subject, const struct element *eleme
 
     if (nvmlDeviceGetCapabilities(subject->device, &capabilities) != NVML_SUCCESS)
         return NVML_ERROR_NOT_SUPPORTED;
-    return put(subject, element, capabilities.capMask & 1, out);
-}
-
-static nvmlReturn_t get_fabric(nvmlDevice_t device, nvmlGpuFabricInfo_v3_t *info)
-{
-    info->version = SN_TAG(nvmlGpuFabricInfo_v3_t, 3);
-    return nvmlDeviceGetGpuFabricInfoV(device, info);
-}
-
-/* What is known only when the probe has completed. */
-static nvmlReturn_t get_completed_fabric(nvmlDevice_t device, nvmlGpuFabricInfo_v3_t *info)
-{
-    nvmlReturn_t code = get_fabric(device, info);
-
-    return code == NVML_SUCCESS && info->state != FABRIC_COMPLETED ? NVML_ERROR_NOT_SUPPORTED : code;
-}
-
-nvmlReturn_t read_fabric_state(const struct subject *subject, const struct element *element, char *out)
-{
-    nvmlGpuFabricInfo_v3_t info;
-    nvmlReturn_t code = get_fabric(subject->device, &info);
-
-    return code == NVML_SUCCESS ? put(subject, element, info.state, out) : code;
-}
-
-nvmlReturn_t read_fabric_status(const struct subject *subject, const struct element *element, char *out)
-{
-    nvmlGpuFabricInfo_v3_t info;
-    nvmlReturn_t code = get_completed_fabric(subject->device, &info);
-
-    (void)element;
-    if (code != NVML_SUCCESS)
-        return code;
-    return put_text(info.status == NVML_ERROR_NOT_SUPPORTED ? "Not Supported" : smi_words(info.status), out);
-}
-
-nvmlReturn_t read_fabric_clique(const struct subject *subject, const struct element *element, char *out)
-{
-    nvmlGpuFabricInfo_v3_t info;
-    nvmlReturn_t code = get_completed_fabric(subject->device, &info);
-
-    return code == NVML_SUCCESS ? put(subject, element, info.cliqueId, out) : code;
-}
-
-nvmlReturn_t read_fabric_cluster(const struct subject *subject, const struct element *element, char *out)
-{
-    nvmlGpuFabricInfo_v3_t info;
-    nvmlReturn_t code = get_completed_fabric(subject->device, &info);
-    int at = 0;
-
-    (void)element;
-    for (unsigned int i = 0; code == NVML_SUCCESS && i < sizeof(info.clusterUuid); i++)
-        at += snprintf(out + at, (size_t)(QUERY_VALUE_BYTES - at), "%s%02x",
-                       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", info.clusterUuid[i]);
-    return code;
-}
-
-nvmlReturn_t read_fabric_health(const struct subject *subject, const struct element *element, char *out)
-{
-    nvmlGpuFabricInfo_v3_t info;
-    nvmlReturn_t code = get_completed_fabric(subject->device, &info);
-
-    return code == NVML_SUCCESS
-               ? put(subject, element, info.healthMask >> element->which & ((1u << element->scope) - 1), out)
-               : code;
-}
-
-nvmlReturn_t read_fabric_summary(const struct subject *subject, const struct element *element, char *out)
-{
-    nvmlGpuFabricInfo_v3_t info;
-    nvmlReturn_t code = get_completed_fabric(subject->device, &info);
-
-    return code == NVML_SUCCESS ? put(subject, element, info.healthSummary, out) : code;
+    return query_tell(subject, element, capabilities.capMask & 1, out);
 }
 
 nvmlReturn_t read_process_word(const struct subject *subject, const struct element *element, char *out)
@@ -325,13 +254,13 @@ nvmlReturn_t read_process_word(const struct subject *subject, const struct eleme
     uint32_t value;
 
     memcpy(&value, (const char *)subject->process + element->which, sizeof(value));
-    return value == SN_NO_INSTANCE ? NVML_ERROR_NOT_SUPPORTED : put(subject, element, value, out);
+    return value == SN_NO_INSTANCE ? NVML_ERROR_NOT_SUPPORTED : query_tell(subject, element, value, out);
 }
 
 nvmlReturn_t read_process_type(const struct subject *subject, const struct element *element, char *out)
 {
     (void)element;
-    return put_text(smi_process_type(subject->process_types), out);
+    return query_tell_text(smi_process_type(subject->process_types), out);
 }
 
 /* XML, that is the row that has an element, cannot take every name as it is. */
@@ -341,7 +270,7 @@ nvmlReturn_t read_process_name(const struct subject *subject, const struct eleme
 
     smi_process_name(subject->process, name);
     if (element->xml == NULL)
-        return put_text(name, out);
+        return query_tell_text(name, out);
     page_escape(name, out, QUERY_VALUE_BYTES);
     return NVML_SUCCESS;
 }
@@ -350,7 +279,9 @@ nvmlReturn_t read_process_memory(const struct subject *subject, const struct ele
 {
     uint64_t bytes = subject->process->used_bytes;
 
+    if (bytes == SMI_UNKNOWN_BYTES && element->xml == NULL)
+        return query_tell_text("Not available in WDDM driver model", out);
     if (bytes == SMI_UNKNOWN_BYTES)
-        return element->xml == NULL ? put_text("Not available in WDDM driver model", out) : NVML_ERROR_NOT_SUPPORTED;
-    return put(subject, element, bytes / SMI_MIB, out);
+        return NVML_ERROR_NOT_SUPPORTED;
+    return query_tell(subject, element, bytes / SMI_MIB, out);
 }

@@ -4,6 +4,10 @@
 
 #include "query_rows.h"
 
+/* Write a value as the row shows it, or a text, and succeed: what a source does at its end. */
+nvmlReturn_t query_tell(const struct subject *subject, const struct element *element, uint64_t value, char *out);
+nvmlReturn_t query_tell_text(const char *text, char *out);
+
 /* What no simulated board has. */
 query_read read_refused;
 query_read read_gsp_version;

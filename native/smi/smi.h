@@ -31,7 +31,7 @@ int smi_find_devices(const char *ids, struct smi_devices *devices);
 int smi_table(const struct smi_options *options, const struct smi_devices *devices);
 int smi_list(void);
 int smi_versions(void);
-void smi_library_text(char *out, size_t size); /* the NVML library's version, as "550.163" */
+bool smi_library_text(char *out, size_t size); /* the NVML library's version, as "550.163"; false: not known */
 void smi_help(void);
 
 /* Parts of the table. The last one passes over a device that was lost since it was found, and answers why. */

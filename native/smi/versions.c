@@ -17,20 +17,20 @@ static void nvml_text(const char *version, char *out, size_t size)
     snprintf(out, size, "%ld.%02ld", major, minor);
 }
 
-void smi_library_text(char *out, size_t size)
+bool smi_library_text(char *out, size_t size)
 {
     char nvml[SMI_VERSION_BYTES];
 
-    if (nvmlSystemGetNVMLVersion(nvml, sizeof(nvml)) == NVML_SUCCESS)
-        nvml_text(nvml, out, size);
-    else
-        snprintf(out, size, "N/A");
+    if (nvmlSystemGetNVMLVersion(nvml, sizeof(nvml)) != NVML_SUCCESS)
+        return false;
+    nvml_text(nvml, out, size);
+    return true;
 }
 
 int smi_versions(void)
 {
     char driver[SMI_VERSION_BYTES] = "N/A";
-    char library[64];
+    char library[64] = "N/A";
     char cuda[16] = "N/A";
     int version;
 

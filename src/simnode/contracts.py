@@ -86,6 +86,14 @@ class Daemon(Protocol):
 
 
 @runtime_checkable
+class Progressing(Protocol):
+    """A simulator that can say what keeps it from being ready."""
+
+    def progress(self) -> str:
+        """What it waits for, in one line, "" for nothing in particular; never waits."""
+
+
+@runtime_checkable
 class Requeuer(Protocol):
     """A simulator that finishes something in the background which then has to be staged."""
 

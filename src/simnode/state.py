@@ -7,11 +7,8 @@ Nothing here does I/O. The names are those of the reference node-agent API, in P
 
 from __future__ import annotations
 
-import msgspec
-
-
-class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A frozen value that can be compared, hashed and serialised."""
+from simnode.partitions import MIGState
+from simnode.spec import Spec
 
 
 class NodeMeta(Spec, frozen=True):
@@ -23,11 +20,20 @@ class NodeMeta(Spec, frozen=True):
 
 
 class SoftwareVersions(Spec, frozen=True):
-    """Versions as NVML reports them; `cuda_version` is "major.minor"."""
+    """Versions as NVML reports them; `cuda_version` is "major.minor".
+
+    `loaded_version`: of the kernel modules where they are of another driver than the libraries, else "".
+    """
 
     driver_version: str
     nvml_version: str
     cuda_version: str
+    loaded_version: str = ""
+
+    @property
+    def kernel_version(self) -> str:
+        """The version that the kernel modules say they have."""
+        return self.loaded_version or self.driver_version
 
 
 class RootComplex(Spec, frozen=True):
@@ -39,11 +45,31 @@ class RootComplex(Spec, frozen=True):
     cpu_affinity: str
 
 
+class BridgeSpec(Spec, frozen=True):
+    """A PCI-to-PCI bridge of a root complex (`root`, its id), which leads to the buses `secondary` to `subordinate`.
+
+    `port` is "root", "upstream" or "downstream", as PCI Express has them; `link_gen` and `link_width` are the most that
+    its link can do; ids are `device << 16 | vendor`.
+    """
+
+    pci_bus_id: str
+    root: str
+    port: str
+    pci_device_id: int
+    pci_subsystem_id: int
+    revision: int
+    link_gen: int
+    link_width: int
+    secondary: int
+    subordinate: int
+
+
 class PCIeTopology(Spec, frozen=True):
-    """The PCIe and NUMA layout of the node."""
+    """The PCIe and NUMA layout of the node. `bridges`: those that lead to a device, each after the one above it."""
 
     root_complexes: tuple[RootComplex, ...] = ()
     cores_per_numa: int = 64
+    bridges: tuple[BridgeSpec, ...] = ()
 
 
 class NetworkShape(Spec, frozen=True):
@@ -78,11 +104,20 @@ class VGPUGuestSpec(Spec, frozen=True):
     host_driver_branch: str
 
 
+class PCIeLinkSpec(Spec, frozen=True):
+    """The link of a GPU: what the GPU can do, and what was agreed upon with the port above it; 0 is unknown."""
+
+    max_gen: int = 0
+    max_width: int = 0
+    current_gen: int = 0
+    current_width: int = 0
+
+
 class DeviceSpec(Spec, frozen=True):
     """Identity and fixed hardware of one GPU.
 
     `pci_bus_id` is `DDDD:BB:DD.F` in lower case; `pci_device_id` and `pci_subsystem_id` are `device << 16 | vendor`;
-    `architecture` is NVML's word in lower case ("hopper").
+    `architecture` is NVML's word in lower case ("hopper"). `off_bus`: it no longer answers on the PCI bus.
     """
 
     index: int
@@ -99,6 +134,11 @@ class DeviceSpec(Spec, frozen=True):
     pci_subsystem_id: int
     vbios_version: str = ""
     vgpu_guest: VGPUGuestSpec | None = None
+    pci_base_class: int = 0x03
+    pci_sub_class: int = 0x02
+    bar1_total_bytes: int = 0
+    pcie_link: PCIeLinkSpec = PCIeLinkSpec()
+    off_bus: bool = False
 
 
 class SwitchSpec(Spec, frozen=True):
@@ -120,44 +160,21 @@ class FabricState(Spec, frozen=True):
     bandwidth_per_link_mbps: int = 0
 
 
+class IMEXSoftware(Spec, frozen=True):
+    """The archive of IMEX's daemon and tools, and the checksum by which it is known."""
+
+    url: str
+    sha256: str
+
+
 class IMEXState(Spec, frozen=True):
-    """The IMEX channel devices of the node, and the majors they get."""
+    """The IMEX channel devices of the node, how many, the majors they get, and the software, if any."""
 
     enabled: bool = False
     imex_major: int = 235
     caps_major: int = 236
-
-
-class MIGComputeInstance(Spec, frozen=True):
-    """One compute instance: one MIG device as a consumer sees it."""
-
-    id: int
-    uuid: str
-
-
-class MIGGPUInstance(Spec, frozen=True):
-    """One GPU instance and the compute instances inside it."""
-
-    id: int
-    compute_instances: tuple[MIGComputeInstance, ...]
-
-
-class MIGGPU(Spec, frozen=True):
-    """One partitioned GPU, named by its device-node minor."""
-
-    minor: int
-    gpu_instances: tuple[MIGGPUInstance, ...]
-
-
-class MIGState(Spec, frozen=True):
-    """Which GPUs boot partitioned, and how."""
-
-    caps_major: int = 236
-    gpus: tuple[MIGGPU, ...] = ()
-
-    def partitioned(self) -> bool:
-        """True if any GPU has at least one GPU instance."""
-        return any(gpu.gpu_instances for gpu in self.gpus)
+    channels: int = 2048
+    software: IMEXSoftware | None = None
 
 
 class Gauge(Spec, frozen=True, tag=True):
@@ -341,6 +358,11 @@ class Facts(Spec, frozen=True):
     def fabric_ready(self) -> bool:
         """The fabric manager has written its marker and keeps it."""
         return bool(dict(self.values).get("fabric_ready", False))
+
+    @property
+    def imex_software(self) -> str:
+        """The checksum of the IMEX software that can be staged, "" if there is none."""
+        return str(dict(self.values).get("imex_software", ""))
 
     def having(self, name: str, value: FactValue) -> Facts:
         """These facts with one set; the very same object if it has that value already."""

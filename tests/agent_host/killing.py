@@ -38,7 +38,7 @@ def settings(root: Path, config: Path) -> Settings:
         said={},
         fabricmanager_init_delay=0.0,
         nvidia_smi=None,
-        cdi_directories=(),
+        cdi_directories=("/var/run/cdi",),
         force=False,
     )
 

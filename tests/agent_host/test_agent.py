@@ -16,7 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.agent_host.running import BOARD, OUTLIVE, SIMNODE, HostRoot, get, snapshot, until, without_what_outlives
+from tests.cri.schema import host_paths
 from tests.users import as_user
+
+SPECS = ("nvidia.yaml", "simnode.yaml")
 
 
 def log_lines(said: str) -> list[dict[str, object]]:
@@ -73,10 +76,26 @@ def test_a_port_that_is_taken_ends_it_before_it_stages_anything(host: HostRoot) 
 
 
 def test_what_a_runtime_resolves_is_written_with_the_hosts_own_paths(host: HostRoot) -> None:
-    host.ready(host.agent())
-    published = host.root / "run/nvidia/driver"
-    links = {path.name: str(path.readlink()) for path in published.iterdir()}
-    assert links == {name: f"/var/lib/simnode/driver/{name}" for name in ("config", "proc", "usr")}
+    host.ready(host.agent("--cdi-dir", "/etc/cdi", "--cdi-dir", "/var/run/cdi"))
+    published = [host.root / directory / name for directory in ("etc/cdi", "run/cdi") for name in SPECS]
+    if host.uid:  # no device nodes to give away
+        assert not any(path.exists() for path in published)
+        return
+    for path in published:
+        named = host_paths(json.loads(path.read_bytes()))
+        assert named
+        assert all(each.startswith("/var/lib/simnode/") and (host.root / each[1:]).exists() for each in named)
+
+
+@pytest.mark.parametrize(
+    ("said", "directories"),
+    [("", []), ("/etc/cdi:/var/run/cdi", ["etc/cdi", "run/cdi"]), ("/srv/cdi", ["srv/cdi"])],
+    ids=["none", "two", "another"],
+)
+def test_specs_lie_where_the_environment_says(host: HostRoot, said: str, directories: list[str]) -> None:
+    host.ready(host.agent(env={"SIMNODE_CDI_DIR": said}))
+    found = sorted(str(path.parent.relative_to(host.root)) for path in host.root.rglob("nvidia.yaml"))
+    assert found == (directories if host.uid == 0 else [])
 
 
 def test_device_nodes_are_roots_privilege(host: HostRoot) -> None:
@@ -168,13 +187,13 @@ def test_what_somebody_removes_or_alters_is_back_within_one_resync(host: HostRoo
     wanted = snapshot(host.node / "driver/proc")
     version = host.node / "driver/proc/driver/nvidia/version"
     information = next((host.node / "driver/proc/driver/nvidia/gpus").glob("*/information"))
-    link = host.root / "run/nvidia/driver/usr"
+    program = host.root / "run/nvidia/driver/usr/bin/nvidia-smi"
     version.unlink()
     information.unlink()
     information.write_text("altered")
-    link.unlink()
+    program.unlink()
     until(lambda: snapshot(host.node / "driver/proc") == wanted)
-    until(link.is_symlink)
+    until(program.exists)
 
 
 def test_a_value_that_was_set_is_read_at_once_without_a_wave_and_outlives_the_agent(host: HostRoot) -> None:
@@ -283,6 +302,10 @@ def test_a_client_that_says_nothing_delays_no_end(host: HostRoot, number: int) -
         pytest.param(["--config", "/"], 2, "--config /: is not a regular file", id="config-directory"),
         pytest.param(["--config", BOARD, "--topology", "/"], 2, "--topology /: is not a regular file", id="topology"),
         pytest.param(["--config", BOARD, "--nvidia-smi", "/nonexistent"], 2, "there is no such file", id="nvidia-smi"),
+        pytest.param(
+            ["--config", BOARD, "--cdi-dir", "cdi"], 2, "'cdi' is no directory below the host's", id="cdi-dir"
+        ),
+        pytest.param(["--config", BOARD, "--cdi-dir", "/a/../b"], 2, "want an absolute path", id="cdi-dir-upwards"),
         pytest.param(["--config", BOARD, "--nvidia-smi", "/dev/zero"], 2, "is not a regular file", id="endless"),
     ],
 )

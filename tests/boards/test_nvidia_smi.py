@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -43,18 +45,27 @@ DIFFERENT = {
 COMMON = {"a100": 184, "h100": 182, "b200": 182, "gb200": 181, "gb300": 181, "l40s": 182, "t4": 166}
 
 
-def shown(board: str, program: Obtain) -> Capture:
-    """What the real program prints on a node of a board with its own driver."""
+Show = Callable[[str], Capture]
+
+
+@pytest.fixture(scope="module")
+def shown(program: Obtain) -> Show:
+    """What the real program prints on a node of a board with its own driver; each board has one node."""
     real = program("nvidia-smi-550")
     node = Node(ORDINARY if os.geteuid() == 0 else os.geteuid())
-    options = ("--board", board, "--driver-version", real.version)
-    return parse(node.output(real.path, "-q", "-x", options=options))
+
+    @cache
+    def show(board: str) -> Capture:
+        options = ("--board", board, "--driver-version", real.version)
+        return parse(node.output(real.path, "-q", "-x", options=options))
+
+    return show
 
 
 @pytest.mark.parametrize("board", boards())
-def test_every_leaf_that_both_know_is_the_real_nodes(board: str, program: Obtain) -> None:
+def test_every_leaf_that_both_know_is_the_real_nodes(board: str, shown: Show) -> None:
     """GPU by GPU; what differs is named above with its reason, and nothing is named that does not differ."""
-    real, ours = load(board), shown(board, program)
+    real, ours = load(board), shown(board)
     for theirs, mine in zip(real.gpus, ours.gpus, strict=False):
         common = theirs.keys() & mine.keys()
         different = {path: (theirs[path], mine[path]) for path in common if theirs[path] != mine[path]}
@@ -62,11 +73,11 @@ def test_every_leaf_that_both_know_is_the_real_nodes(board: str, program: Obtain
         assert len(common) == COMMON[board]
 
 
-def test_the_made_up_gpus_are_like_the_captured_one(program: Obtain) -> None:
+def test_the_made_up_gpus_are_like_the_captured_one(shown: Show) -> None:
     """What is each one's own apart."""
     own = {"@id", "uuid", "serial", "minor_number", "board_id", "gpu_module_id", "pci/pci_bus", "pci/pci_device"}
     own |= {"pci/pci_bus_id", "ecc_errors/aggregate/dram_correctable"}
     for board in ("a100", "l40s", "t4"):
-        first, *others = shown(board, program).gpus
+        first, *others = shown(board).gpus
         for other in others:
             assert {path for path in first if other[path] != first[path]} <= own

@@ -137,7 +137,7 @@ def test_faults_come_and_go(node: Node) -> None:
         (["fault", "injct"], 'did you mean "inject"?'),
         (["get", "--gpu", "3", "nonsense"], "nonsense: is no known key"),
         (["reset", "--gpu", "3", "thermal.temperatur_gpu_c"], 'did you mean "temperature_gpu_c"?'),
-        (["fault", "inject", "lost"], "required: --gpu"),
+        (["fault", "inject", "lost"], "which GPU fails? Give --gpu"),
         (["fault", "inject", "--gpu", "1", "melted"], "'melted' is no way to fail: it is one of lost,"),
         (["fault", "inject", "--gpu", "1", "lots"], 'did you mean "lost"?'),
         (["fault", "inject", "--gpu", "1"], "a fault is a mode"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from simnode.profile import Options, compile_state, load_board
-from tests.consumers.conftest import Node
+from tests.consumers.conftest import Ended, Node
 
 pytestmark = pytest.mark.consumer
 
@@ -77,42 +77,60 @@ def devices() -> Iterator[Path]:
         yield output
 
 
-def test_cuda_bindings_list_the_devices_of_the_profile(node: Node) -> None:
+@pytest.fixture(scope="module")
+def ended(anywhere: Node, devices: Path) -> dict[str, Ended]:
+    """How each program ended, all in one node, which costs more than they do."""
+    (_, uuid, *_) = expected()[2]
+    visible = f"CUDA_VISIBLE_DEVICES=7,GPU-{str(uuid)[:8]}-0000-0000-0000-{str(uuid)[20:]}"
+    commands: dict[str, list[str | Path]] = {
+        "bindings": [sys.executable, "-c", BINDINGS],
+        "compute": [sys.executable, "-c", COMPUTE],
+        "c": ["env", *([] if anywhere.fallback else ["-i"]), devices],
+        "visible": ["env", visible, devices],
+    }
+    return dict(zip(commands, anywhere.several(list(commands.values())), strict=True))
+
+
+def output(ended: Ended) -> str:
+    """What it printed, having ended well."""
+    assert (ended.status, ended.errors) == (0, "")
+    return ended.output
+
+
+def test_cuda_bindings_list_the_devices_of_the_profile(ended: dict[str, Ended]) -> None:
     """In every kind of node, as every kind of user."""
-    assert json.loads(node.output(sys.executable, "-c", BINDINGS)) == [13000, expected()]
+    assert json.loads(output(ended["bindings"])) == [13000, expected()]
 
 
-def test_cuda_bindings_meet_an_older_driver(namespaced: Node) -> None:
+def test_cuda_bindings_meet_an_older_driver(ordinary: Node) -> None:
     """Its functions are looked up by the version that the driver has."""
     options = ("--board", "h100", "--gpus", "2", "--driver-version", "550.163.01")
-    version, rows = json.loads(namespaced.output(sys.executable, "-c", BINDINGS, options=options))
+    version, rows = json.loads(ordinary.output(sys.executable, "-c", BINDINGS, options=options))
     assert (version, rows) == (12040, expected(count=2))
 
 
-def test_nothing_computes(namespaced: Node) -> None:
-    assert namespaced.output(sys.executable, "-c", COMPUTE).splitlines() == [
+def test_nothing_computes(ended: dict[str, Ended]) -> None:
+    assert output(ended["compute"]).splitlines() == [
         "CUDA_SUCCESS",
         "CUDA_ERROR_NOT_SUPPORTED",
         "operation not supported",
     ]
 
 
-def test_a_node_without_gpus_has_no_device(namespaced: Node) -> None:
+def test_a_node_without_gpus_has_no_device(ordinary: Node) -> None:
     """cuInit says so, before anything can be listed."""
     script = "from cuda.bindings import driver as cuda; print(cuda.cuInit(0)[0].name)"
     options = ("--board", "h100", "--gpus", "0")
-    assert namespaced.output(sys.executable, "-c", script, options=options) == "CUDA_ERROR_NO_DEVICE\n"
+    assert ordinary.output(sys.executable, "-c", script, options=options) == "CUDA_ERROR_NO_DEVICE\n"
 
 
-def test_a_program_in_c_lists_the_devices(namespaced: Node, devices: Path) -> None:
-    """By dlopen, without any setting."""
+def test_a_program_in_c_lists_the_devices(ended: dict[str, Ended]) -> None:
+    """By dlopen, in namespaces without any setting."""
     rows = [f"{name}, {uuid}, {size}, {bus}" for name, uuid, size, bus, *_ in expected()]
-    assert namespaced.output("/usr/bin/env", "-i", devices).splitlines() == rows
+    assert output(ended["c"]).splitlines() == rows
 
 
-def test_the_list_of_visible_devices_is_the_programs(namespaced: Node, devices: Path) -> None:
+def test_the_list_of_visible_devices_is_the_programs(ended: dict[str, Ended]) -> None:
     """CUDA_VISIBLE_DEVICES by index and by UUID, as schedulers set it."""
-    (_, uuid, *_), last = (row[:4] for row in (expected()[2], expected()[7]))
-    visible = f"CUDA_VISIBLE_DEVICES=7,GPU-{str(uuid)[:8]}-0000-0000-0000-{str(uuid)[20:]}"
-    lines = namespaced.output("env", visible, devices).splitlines()
-    assert [line.split(", ")[1] for line in lines] == [last[1], uuid]
+    chosen = [expected()[7][1], expected()[2][1]]
+    assert [line.split(", ")[1] for line in output(ended["visible"]).splitlines()] == chosen

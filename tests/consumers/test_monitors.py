@@ -1,4 +1,4 @@
-"""What people watch GPUs with: nvtop on a terminal, nvitop there and by its API, and lstopo."""
+"""What people watch GPUs with: nvtop on a terminal, nvitop there and by its API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -42,10 +41,10 @@ def readings(screen: str) -> list[tuple[int, int, int]]:
     return [(int(d), int(w), int(p)) for d, w, p in zip(degrees, watts, percents, strict=False)]
 
 
-def test_nvtop_shows_every_gpu_at_work(namespaced: Node, program: Obtain) -> None:
+def test_nvtop_shows_every_gpu_at_work(ordinary: Node, program: Obtain) -> None:
     """Names, links, clocks and memory; temperature, power and utilisation that move, together."""
     command = [*with_libraries(program("nvtop")), "-d", "5"]
-    with namespaced.terminal(*command, options=TRAINING) as terminal:
+    with ordinary.terminal(*command, options=TRAINING) as terminal:
         first = terminal.until(lambda screen: len(readings(screen)) == len(gpus()), SECONDS)
         names = re.findall(
             r"Device (\d) \[(.*?)\] PCIe GEN (\d)@(\d+)x RX: +[\d.]+ [GM]iB/s TX: +[\d.]+ [GM]iB/s", first
@@ -63,9 +62,9 @@ def test_nvtop_shows_every_gpu_at_work(namespaced: Node, program: Obtain) -> Non
         assert terminal.end(SECONDS) == 0
 
 
-def test_nvitop_reads_the_values_of_the_profile(namespaced: Node) -> None:
+def test_nvitop_reads_the_values_of_the_profile(ordinary: Node) -> None:
     """Its API: bytes, degrees and milliwatts; a fan that is not there is N/A."""
-    assert json.loads(namespaced.output(sys.executable, "-c", READ_BY_NVITOP)) == [
+    assert json.loads(ordinary.output(sys.executable, "-c", READ_BY_NVITOP)) == [
         [gpu.index, gpu.name, gpu.uuid, gpu.bus_id, gpu.memory_total, gpu.temperature, gpu.power, 700_000, 0, {}, "N/A"]
         for gpu in gpus()
     ]
@@ -83,17 +82,3 @@ def test_nvitop_shows_every_gpu(ordinary: Node) -> None:
         screen = "\n".join(terminal.lines())
     assert [gpu.index for gpu in gpus() if not re.search(row(gpu), screen)] == [], screen
     assert "No running processes found" in screen
-
-
-def test_lstopo_shows_every_gpu(node: Node, program: Obtain) -> None:
-    """hwloc's NVML plugin: nvml0 and so on with their names, serials and UUIDs."""
-    lstopo = program("lstopo")
-    plugins = next(lstopo.root.glob("usr/lib/*/hwloc"))
-    done = node.run("env", f"HWLOC_PLUGINS_PATH={plugins}", *with_libraries(lstopo), "--of", "xml")
-    assert done.returncode == 0, done.stderr
-    found = {}
-    for element in ElementTree.fromstring(done.stdout).iter("object"):
-        if element.get("subtype") == "NVML":
-            infos = {info.get("name"): info.get("value") for info in element.findall("info")}
-            found[element.get("name")] = (infos["GPUVendor"], infos["GPUModel"], infos["NVIDIAUUID"])
-    assert found == {f"nvml{gpu.index}": ("NVIDIA Corporation", gpu.name, gpu.uuid) for gpu in gpus()}

@@ -24,12 +24,14 @@ class Musl:
     programs: dict[str, Path]
     loader: Path
 
-    def lines(self, node: Node, name: str) -> list[str]:
-        """What one of them prints. musl searches other directories, so it is told that of the machine's C library."""
+    def lines(self, node: Node) -> dict[str, list[str]]:
+        """What they print. musl searches other directories, so it is told that of the machine's C library."""
         maps = Path("/proc/self/maps").read_text().splitlines()
         directory = next(Path(line.split()[-1]).parent for line in maps if line.endswith("/libc.so.6"))
-        command = ("env", f"LD_LIBRARY_PATH={directory}", self.loader, self.programs[name])
-        return node.output(*command).splitlines()
+        start: list[str | Path] = ["env", f"LD_LIBRARY_PATH={directory}", self.loader]
+        ended = node.several([[*start, program] for program in self.programs.values()])
+        assert [(one.status, one.errors) for one in ended] == [(0, "")] * len(ended)
+        return {name: one.output.splitlines() for name, one in zip(self.programs, ended, strict=True)}
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +54,8 @@ def musl(program: Obtain) -> Iterator[Musl]:
         yield Musl(programs, loader)
 
 
-def test_a_musl_program_reads_every_gpu(namespaced: Node, musl: Musl) -> None:
-    assert [int(line) for line in musl.lines(namespaced, "read")] == [gpu.temperature for gpu in gpus()]
-
-
-def test_a_musl_program_lists_the_cuda_devices(namespaced: Node, musl: Musl) -> None:
-    listed = [line.split(", ") for line in musl.lines(namespaced, "devices")]
+def test_a_musl_program_reads_every_gpu_and_lists_the_cuda_devices(ordinary: Node, musl: Musl) -> None:
+    lines = musl.lines(ordinary)
+    assert [int(line) for line in lines["read"]] == [gpu.temperature for gpu in gpus()]
+    listed = [line.split(", ") for line in lines["devices"]]
     assert [(name, f"0000{bus}") for name, _, _, bus in listed] == [(gpu.name, gpu.bus_id) for gpu in gpus()]

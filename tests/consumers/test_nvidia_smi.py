@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,16 @@ def idle(anywhere: Node, places: Places) -> dict[str, dict[str, Ended]]:
     """What each shows of a board as it is: the list, some values, and the default view, all in one node."""
     views = {"list": ["-L"], "values": [QUERY, "--format=csv"], "default": []}
     commands = [[path, *words] for words in views.values() for path in places.values()]
-    ended = iter(anywhere.several(commands))
-    return {view: {name: next(ended) for name in places} for view in views}
+    ended = iter(anywhere.several([*commands, ["/usr/bin/env", "-i", "/usr/bin/nvidia-smi", "-L"]]))
+    shown = {view: {name: next(ended) for name in places} for view in views}
+    # Without namespaces the standard places are the machine's.
+    return shown | {"bare": {} if anywhere.fallback else {"ours": next(ended)}}
+
+
+@pytest.fixture(params=[False, True], ids=["namespaces", "fallback"])
+def either(ordinary: Node, request: pytest.FixtureRequest) -> Node:
+    """An ordinary user's node in namespaces, and one without."""
+    return replace(ordinary, fallback=request.param)
 
 
 def screens(node: Node, places: Places, words: Sequence[str], board: Sequence[str] = ()) -> dict[str, Ended]:
@@ -67,9 +76,9 @@ def test_lists_the_gpus(idle: dict[str, dict[str, Ended]]) -> None:
     show(idle["list"], listing(gpus()))
 
 
-def test_an_empty_environment_suffices(namespaced: Node) -> None:
+def test_an_empty_environment_suffices(idle: dict[str, dict[str, Ended]]) -> None:
     """The standard places serve a program that knows nothing of the node."""
-    assert namespaced.output("env", "-i", "/usr/bin/nvidia-smi", "-L") == listing(gpus())
+    show(idle["bare"], listing(gpus()))
 
 
 def test_queries_the_values_of_the_profile(idle: dict[str, dict[str, Ended]]) -> None:
@@ -91,29 +100,29 @@ def test_the_default_view_shows_every_gpu(idle: dict[str, dict[str, Ended]]) -> 
         assert "No running processes found" in ended.output, name
 
 
-def test_ours_prints_what_the_real_one_prints(namespaced: Node, places: Places, program: Obtain) -> None:
+def test_ours_prints_what_the_real_one_prints(ordinary: Node, places: Places, program: Obtain) -> None:
     """Byte for byte on an idle node, the time stamp aside."""
     driver = ("--driver-version", program("nvidia-smi-550").version)
-    shown = screens(namespaced, places, [], driver)
+    shown = screens(ordinary, places, [], driver)
     assert without_time(shown["ours"].output) == without_time(shown["nvidia-smi-550"].output)
 
 
 @pytest.mark.parametrize("release", REAL)
-def test_a_given_nvidia_smi_takes_the_place_of_ours(namespaced: Node, places: Places, release: str) -> None:
+def test_a_given_nvidia_smi_takes_the_place_of_ours(ordinary: Node, places: Places, release: str) -> None:
     """`--nvidia-smi PATH` puts it at /usr/bin/nvidia-smi."""
     commands: list[list[str | Path]] = [
         ["cmp", "/usr/bin/nvidia-smi", places[release]],
         ["env", "-i", "/usr/bin/nvidia-smi", "-L"],
     ]
-    same, listed = namespaced.several(commands, options=("--board", "h100", "--nvidia-smi", str(places[release])))
+    same, listed = ordinary.several(commands, options=("--board", "h100", "--nvidia-smi", str(places[release])))
     assert (same.status, listed.status, listed.output) == (0, 0, listing(gpus()))
 
 
-def test_an_override_is_shown(node: Node, places: Places) -> None:
+def test_an_override_is_shown(either: Node, places: Places) -> None:
     """`--set` reaches the program."""
     override = "thermal.temperature_gpu_c=91"
     expected = "".join(f"{gpu.csv()}\n" for gpu in gpus(overrides=(override,)))
-    all_print(node, places, [QUERY, "--format=csv,noheader"], expected, ("--set", override))
+    all_print(either, places, [QUERY, "--format=csv,noheader"], expected, ("--set", override))
 
 
 @pytest.mark.parametrize("count", [1, 16, 64])
@@ -124,9 +133,9 @@ def test_any_number_of_gpus(ordinary: Node, places: Places, count: int) -> None:
     all_print(ordinary, places, ["-L"], listing(expected), ("--gpus", str(count)))
 
 
-def test_no_gpu_at_all(node: Node, places: Places) -> None:
+def test_no_gpu_at_all(either: Node, places: Places) -> None:
     """The text and the exit codes of the real program without devices."""
     commands = [[path, *words] for path in places.values() for words in (["-L"], [])]
-    ended = node.several(commands, options=("--board", "h100", "--gpus", "0"))
+    ended = either.several(commands, options=("--board", "h100", "--gpus", "0"))
     shown = [(one.status, one.output) for one in ended]
     assert shown == [(0, "No devices found.\n"), (6, "No devices were found\n")] * len(places)

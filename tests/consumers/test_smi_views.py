@@ -45,6 +45,11 @@ ERRORS = re.compile(
 )
 CLOCKS = re.compile(r"(?:Graphics +: |graphics_clock>)Unknown Error")
 KEYS = re.compile(r'^"([^"\s]+)"(?: or "([^"\s]+)")?$', re.M)
+# The same in the node, where nvidia-smi has the library that even its help needs.
+EVERY_KEY = r"""
+keys=$("$0" --help-query-gpu | sed -nE 's/^"([^" ]+)"( or "([^" ]+)")?$/\1,\3/p' | tr , '\n' | awk 'NF && !seen[$0]++')
+exec "$0" "--query-gpu=$(echo $keys | tr ' ' ,)" --format=csv
+"""
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,11 @@ class Shown:
 def shown(request: pytest.FixtureRequest, ordinary: Node, program: Obtain) -> Shown:
     """Every view on a node with the release's own driver."""
     smi, options = program(request.param).path, ("--board", "h100", "--driver-version", DRIVERS[request.param])
-    named = KEYS.findall(ordinary.output(smi, "--help-query-gpu"))
-    keys = {key: names[0] for names in named for key in names if key}
-    commands: dict[str, list[str | Path]] = {view: [smi, *view.split()] for view in VIEWS}
-    commands["keys"] = [smi, f"--query-gpu={','.join(keys)}", "--format=csv"]
-    ended = ordinary.several(list(commands.values()), options=options)
-    return Shown(dict(zip(commands, ended, strict=True)), keys)
+    commands: dict[str, list[str | Path]] = {view: [smi, *view.split()] for view in ("--help-query-gpu", *VIEWS)}
+    commands["keys"] = ["sh", "-c", EVERY_KEY, smi]
+    views = dict(zip(commands, ordinary.several(list(commands.values()), options=options), strict=True))
+    named = KEYS.findall(views["--help-query-gpu"].output)
+    return Shown(views, {key: names[0] for names in named for key in names if key})
 
 
 @pytest.mark.parametrize("view", [*VIEWS, "keys"])

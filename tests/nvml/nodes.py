@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simnode.nvml.image import encode
+from simnode.partitions import MIGGPU, MIGState, MIGTable
 from simnode.profile.mig_tables import BOARDS, profiles_of
 from simnode.state import (
-    MIGGPU,
     ClockTable,
     Counter,
     DeviceRuntime,
@@ -15,8 +15,6 @@ from simnode.state import (
     FabricState,
     LinkSpec,
     LoadSpec,
-    MIGState,
-    MIGTable,
     NodeMeta,
     NodeShape,
     PCIeTopology,

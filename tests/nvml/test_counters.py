@@ -248,11 +248,11 @@ def test_no_counter_falls_in_any_thread_or_process_whatever_happens_to_the_publi
     blobs = tmp_path / "blobs"
     blobs.write_bytes(b"".join(pairs(1 + i, 1, *rule) for i, rule in enumerate(rules)))
 
-    watchers = start_watching(watch, "counters", image, tmp_path / "floors", 3, processes=2, threads=2)
-    killed = disturb([[writer, image, blobs, str(len(rules)), boot] for boot in BOOTS], 2.7, seed)
+    watchers = start_watching(watch, "counters", image, tmp_path / "floors", 1.5, processes=2, threads=2)
+    killed = disturb([[writer, image, blobs, str(len(rules)), boot] for boot in BOOTS], 1.2, seed)
     reads, tries = seen(watchers)
 
-    assert killed > 5
+    assert killed > 3
     assert reads > 10_000
     assert tries <= 50
 

@@ -12,15 +12,13 @@ from simnode.nvml.cells import BY_KEY, CELLS, DEVICE, NODE, Cell
 from simnode.nvml.encode import Memory
 from simnode.nvml.image import ImageError, encode
 from simnode.nvml.layout import CLOCKS, LINK, MIG, PROCESS, RECORDS
+from simnode.partitions import MIGGPU, MIGComputeInstance, MIGGPUInstance
 from simnode.state import (
-    MIGGPU,
     ClockTable,
     Counter,
     Gauge,
     LinkSpec,
     LoadSpec,
-    MIGComputeInstance,
-    MIGGPUInstance,
     ProcessSpec,
     Refusal,
     RootComplex,

@@ -32,7 +32,7 @@ STATES: list[State] = [
 
 
 @given(st.lists(st.tuples(st.sampled_from(STATES), st.booleans()), min_size=2, max_size=6))
-@examples(150)
+@examples(50)
 def test_it_changes_no_byte(sequence: list[tuple[State, bool]]) -> None:
     memory = Memory()
     for state, ready in sequence:

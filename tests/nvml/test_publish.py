@@ -12,18 +12,8 @@ import pytest
 from simnode.nvml.cells import CELLS, DEVICE, HEADER, IMAGE, NODE, SLOT
 from simnode.nvml.image import ImageError, Publisher, encode
 from simnode.nvml.layout import COUNTER, LINK, MAGIC, MAX_DEVICES, MAX_LINKS
-from simnode.state import (
-    MIGGPU,
-    ClockTable,
-    Counter,
-    Gauge,
-    LinkSpec,
-    LoadSpec,
-    MIGComputeInstance,
-    MIGGPUInstance,
-    State,
-    Value,
-)
+from simnode.partitions import MIGGPU, MIGComputeInstance, MIGGPUInstance
+from simnode.state import ClockTable, Counter, Gauge, LinkSpec, LoadSpec, State, Value
 from tests.nvml.conftest import Reader
 from tests.nvml.nodes import ENERGY, THROTTLE, WORD, device, node, partitions, runtime
 

@@ -5,6 +5,7 @@ Run as a program inside a node whose control socket it may use. GPU 1 is a witne
 
 from __future__ import annotations
 
+import ctypes
 import json
 import sys
 from collections.abc import Callable
@@ -12,6 +13,15 @@ from collections.abc import Callable
 import pynvml as n
 
 Step = Callable[[n.c_nvmlDevice_t], object]
+
+
+def limit(device: n.c_nvmlDevice_t, scope: int, milliwatts: int, tag: int = n.nvmlPowerValue_v2) -> None:
+    """nvmlDeviceSetPowerManagementLimit_v2, of which nvidia-ml-py does not look at the code."""
+    value = n.c_nvmlPowerValue_v2_t(tag, scope, milliwatts)
+    code = n._nvmlGetFunctionPointer("nvmlDeviceSetPowerManagementLimit_v2")(device, ctypes.byref(value))
+    if code:
+        raise n.NVMLError(code)
+
 
 STEPS: dict[str, tuple[Step, Step, Step]] = {
     "persistence": (
@@ -34,6 +44,11 @@ STEPS: dict[str, tuple[Step, Step, Step]] = {
         lambda d: [n.nvmlDeviceGetPowerManagementLimit(d), n.nvmlDeviceGetEnforcedPowerLimit(d)],
         lambda d: n.nvmlDeviceSetPowerManagementLimit(d, 700_000),
     ),
+    "power of the GPU": (
+        lambda d: limit(d, n.NVML_POWER_SCOPE_GPU, 500_000),
+        lambda d: [n.nvmlDeviceGetPowerManagementLimit(d), n.nvmlDeviceGetEnforcedPowerLimit(d)],
+        lambda d: limit(d, n.NVML_POWER_SCOPE_GPU, 700_000),
+    ),
     "application clocks": (
         lambda d: n.nvmlDeviceSetApplicationsClocks(d, 1593, 1200),
         lambda d: [n.nvmlDeviceGetApplicationsClock(d, kind) for kind in (0, 2)],
@@ -54,6 +69,16 @@ STEPS: dict[str, tuple[Step, Step, Step]] = {
         n.nvmlDeviceGetAccountingMode,
         lambda d: n.nvmlDeviceSetAccountingMode(d, 0),
     ),
+    "accounted processes": (
+        n.nvmlDeviceClearAccountingPids,
+        n.nvmlDeviceGetAccountingPids,
+        n.nvmlDeviceClearAccountingPids,
+    ),
+    "mig": (
+        lambda d: n.nvmlDeviceSetMigMode(d, 1),
+        n.nvmlDeviceGetMigMode,
+        lambda d: n.nvmlDeviceSetMigMode(d, 0),
+    ),
     "ecc counts": (
         lambda d: n.nvmlDeviceClearEccErrorCounts(d, 0),
         lambda d: [n.nvmlDeviceGetTotalEccErrors(d, 1, kind) for kind in (0, 1)],
@@ -63,12 +88,15 @@ STEPS: dict[str, tuple[Step, Step, Step]] = {
 REFUSED: dict[str, Step] = {
     "below the least limit": lambda d: n.nvmlDeviceSetPowerManagementLimit(d, 100),
     "above the highest limit": lambda d: n.nvmlDeviceSetPowerManagementLimit(d, 701_000),
+    "below the least limit of the GPU": lambda d: limit(d, n.NVML_POWER_SCOPE_GPU, 100),
+    "the module's limit": lambda d: limit(d, n.NVML_POWER_SCOPE_MODULE, 400_000),
+    "a limit of another version": lambda d: limit(d, n.NVML_POWER_SCOPE_GPU, 400_000, tag=0x0100000C),
     "no such mode": lambda d: n.nvmlDeviceSetComputeMode(d, 9),
     "no such clocks": lambda d: n.nvmlDeviceSetApplicationsClocks(d, 1, 2),
     "a range upside down": lambda d: n.nvmlDeviceSetGpuLockedClocks(d, 2, 1),
     "no such counters": lambda d: n.nvmlDeviceClearEccErrorCounts(d, 7),
     "not on this board": lambda d: n.nvmlDeviceSetGpuOperationMode(d, 0),
-    "an administrator's": lambda d: n.nvmlDeviceSetMigMode(d, 1),
+    "an administrator's": lambda d: n.nvmlDeviceSetAPIRestriction(d, 0, 0),
 }
 
 

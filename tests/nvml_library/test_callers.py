@@ -16,10 +16,11 @@ import pytest
 
 from simnode.nvml import header
 from simnode.nvml.cells import DEVICE, IMAGE, NODE, SLOT
-from simnode.nvml.exports import DEVICE_FIRST
+from simnode.nvml.exports import EXPORTS
 from simnode.nvml.image import encode
+from simnode.partitions import MIGGPU, MIGComputeInstance, MIGGPUInstance
 from simnode.state import ClockTable, Counter, Gauge, LinkSpec, LoadSpec, ProcessSpec, State, Value
-from tests.nvml.nodes import busy, node, runtime
+from tests.nvml.nodes import busy, node, partitions, runtime
 from tests.nvml_library.conftest import LIBRARY, ROOT, Compile, Scene
 from tests.nvml_library.test_exports import prototypes
 
@@ -131,13 +132,21 @@ def test_the_names_in_dev_decide_what_is_visible(
 UUID_1 = "GPU-00000001-1111-2222-3333-444444444444"
 
 
+KINDS = {
+    "nvmlDevice_t": "d",
+    "nvmlGpuInstance_t": "g",
+    "nvmlComputeInstance_t": "c",
+    "nvmlEventSet_t": "s",
+    "nvmlGpmSample_t": "m",
+}
+UNDECLARED = "-Wno-builtin-declaration-mismatch"
+BRACKETS = ("nvmlInit", "nvmlInit_v2", "nvmlInitWithFlags", "nvmlShutdown")
+
+
 def kinds(parameters: str) -> str:
-    """For every parameter after the first: p a pointer, d a device, n a number."""
-    return "".join(
-        "p" if "*" in parameter or "EventSet_t" in parameter or "GpmSample_t" in parameter
-        else "d" if "nvmlDevice_t" in parameter else "n"
-        for parameter in parameters.split(",")[1:]
-    )  # fmt: skip
+    """A letter for every parameter: that of its handle, p for a pointer, n for a number."""
+    words = [] if parameters in ("", "void") else parameters.split(",")
+    return "".join("p" if "*" in word else KINDS.get(word.split()[0], "n") for word in words)
 
 
 @pytest.fixture(scope="module")
@@ -147,11 +156,13 @@ def every(compile_c: Compile, nvml_h: Path, tmp_path_factory: pytest.TempPathFac
     header.write(folder)
     declared = prototypes(nvml_h)
     (folder / "every.h").write_text(
-        "".join(f'X({name}, "{kinds(declared[name])}")\n' for name in DEVICE_FIRST if name in declared)
+        "".join(
+            f'X({name}, "{kinds(declared[name])}")\n' for name in EXPORTS if name in declared and name not in BRACKETS
+        )
     )
     sources = [*sorted((ROOT / "native" / "nvml").glob("*.c")), *sorted((folder / "nvml").glob("*.c"))]
     include = (f"-I{ROOT / 'native' / 'nvml'}", f"-I{folder}")
-    sanitize = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-Wno-builtin-declaration-mismatch")
+    sanitize = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1", "-O0", UNDECLARED)
     return compile_c("every", NATIVE / "every_call.c", *sources, flags=(*include, *sanitize))
 
 
@@ -163,7 +174,7 @@ def run_every(program: Path, scene: Scene) -> tuple[str, str]:
 
 
 def full() -> State:
-    """A GPU with as much of everything as there is room for, a plain one, and a lost one."""
+    """A GPU with as much of everything as there is room for, a partitioned one, and a lost one."""
     loaded = runtime(
         {"utilization.gpu": Gauge(0, 100), "ecc.mode_current": 1, "fabric.state": 3},
         load=LoadSpec("wave", 0, 100, period_s=1.0),
@@ -171,7 +182,8 @@ def full() -> State:
         processes=tuple(ProcessSpec(i + 1, "C+G", "x" * 200, i) for i in range(256)),
         links=tuple(LinkSpec(True, "switch", "") for _ in range(18)),
     )
-    return node(loaded, runtime(), runtime(lost=15))
+    mig = partitions(MIGGPU(1, (MIGGPUInstance(3, (MIGComputeInstance(0, "MIG-1"),)),)))
+    return node(loaded, runtime({"mig.mode_current": 1}), runtime(lost=15), mig=mig)
 
 
 def test_every_call_is_clean_under_the_sanitizers(scene: Scene, every: Path) -> None:
@@ -191,6 +203,8 @@ def test_an_image_full_of_nonsense_harms_nobody(scene: Scene, every: Path, filli
             file.write(noise)
             file.seek(start + NODE.offsets["device_count"])
             file.write(struct.pack("<I", 1))
+            file.seek(start + NODE.offsets["init_code"])
+            file.write(struct.pack("<I", 0))
             for index in range(2):
                 file.seek(start + SLOT.offsets["device"] + index * DEVICE.size)
                 file.write(struct.pack("<III", 1, 1, 0))

@@ -6,7 +6,8 @@ import ctypes
 
 import pytest
 
-from simnode.state import MIGGPU, MIGComputeInstance, MIGGPUInstance, State
+from simnode.partitions import MIGGPU, MIGComputeInstance, MIGGPUInstance
+from simnode.state import State
 from tests.nvml.nodes import node, partitions, runtime
 from tests.nvml_library.conftest import (
     GPU_IS_LOST,

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Obtain
 from tests.consumers.conftest import Node
 from tests.nvml_library import ordering
-from tests.nvml_library.conftest import INVALID_ARGUMENT, NO_PERMISSION, NOT_SUPPORTED
+from tests.nvml_library.conftest import INVALID_ARGUMENT, NO_PERMISSION, NOT_SUPPORTED, WRONG_TAG
 
 ERRORS = "ecc.errors.{}.double_bit.device_memory=5"
 NODE = ("--board", "h100", "--gpus", "2")
@@ -22,15 +22,21 @@ READ = {
     "compute": [0, 3, 0],
     "ecc": [[1, 1], [1, 0], [1, 1]],
     "power": [[700_000, 700_000], [400_000, 400_000], [700_000, 700_000]],
+    "power of the GPU": [[700_000, 700_000], [500_000, 500_000], [700_000, 700_000]],
     "application clocks": [[1980, 2619], [1200, 1593], [1980, 2619]],
     "locked clocks": [[345, 345], [1200, 1200], [345, 345]],
     "locked memory clocks": [2619, 1593, 2619],
     "accounting": [0, 1, 0],
+    "accounted processes": [[], [], []],
+    "mig": [[0, 0], [1, 1], [0, 0]],
     "ecc counts": [[5, 5], [0, 5], [0, 0]],
 }
 CODES = {
     "below the least limit": INVALID_ARGUMENT,
     "above the highest limit": INVALID_ARGUMENT,
+    "below the least limit of the GPU": INVALID_ARGUMENT,
+    "the module's limit": NOT_SUPPORTED,
+    "a limit of another version": WRONG_TAG,
     "no such mode": INVALID_ARGUMENT,
     "no such clocks": INVALID_ARGUMENT,
     "a range upside down": INVALID_ARGUMENT,

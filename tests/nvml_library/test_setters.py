@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from simnode.nvml.cells import BY_KEY
 from simnode.nvml.exports import SETTERS
-from simnode.state import Refusal
+from simnode.state import Refusal, Value
 from tests.nvml.nodes import node, runtime
-from tests.nvml_library.conftest import NO_PERMISSION, NOT_FOUND, NOT_SUPPORTED, SUCCESS, Scene
+from tests.nvml_library.conftest import GPU_IS_LOST, NO_PERMISSION, NOT_FOUND, NOT_SUPPORTED, SUCCESS, Scene
 
 
 @pytest.mark.parametrize("name", sorted(SETTERS))
@@ -50,3 +52,15 @@ def test_a_refused_setter_changes_nothing(scene: Scene) -> None:
     library = scene.start(node(runtime({"persistence_mode": 0})))
     assert library.code("nvmlDeviceSetPersistenceMode", library.handle(), 1) != SUCCESS
     assert library.number("nvmlDeviceGetPersistenceMode", library.handle()) == 0
+
+
+@pytest.mark.parametrize("name", ["nvmlDeviceSetPowerManagementLimit_v2", "nvmlDeviceClearAccountingPids"])
+@pytest.mark.parametrize("lost", [GPU_IS_LOST, 0])
+def test_nobody_changes_a_lost_gpu(scene: Scene, name: str, lost: int) -> None:
+    """What a GPU that is there answers to whoever may not change it, for comparison."""
+    values: dict[str, Value] = {"power.min_limit_mw": 200_000, "power.max_limit_mw": 700_000, "accounting.mode": 0}
+    library = scene.start(node(runtime(values)))
+    handle = library.handle()
+    scene.publish(node(runtime(values, lost=lost)))
+    limit = struct.pack("<IIi", 0x0200000C, 0, 500_000)
+    assert library.code(name, handle, limit) == (lost or NO_PERMISSION)

@@ -99,3 +99,17 @@ def test_samples_lie_in_the_past_and_agree_with_the_gauge(scene: Scene) -> None:
     newest = ctypes.c_ulonglong(stamps[-1] + 10**9)
     arguments = (library.handle(), 1, newest, ctypes.byref(kind), ctypes.byref(count))
     assert library.code("nvmlDeviceGetSamples", *arguments, samples) == NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("fans", "fan", "expected"),
+    [(2, 0, 33), (2, 1, 33), (2, 2, -INVALID_ARGUMENT), (0, 0, -NOT_SUPPORTED), (None, 0, -NOT_SUPPORTED)],
+)
+def test_all_fans_of_a_board_turn_alike(scene: Scene, fans: int | None, fan: int, expected: int) -> None:
+    values: dict[str, Value] = {} if fans is None else {"fan.count": fans}
+    if fans:
+        values["fan.speed_percent"] = 33
+    library, out = scene.start(one(values)), ctypes.c_uint(9)
+    code = library.code("nvmlDeviceGetFanSpeed_v2", library.handle(), fan, ctypes.byref(out))
+    assert (out.value if code == SUCCESS else -code) == expected
+    assert code == SUCCESS or out.value == 9

@@ -18,6 +18,7 @@ from simnode.profile.overrides import assignments
 from simnode.profile.schema import NODE_SECTIONS
 from simnode.profile.store import OverrideStore
 from simnode.profile.writing import written
+from tests.examples import examples
 from tests.profile.documents import SMALL, readings
 
 TEXTS = st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), max_size=12)
@@ -44,6 +45,7 @@ def node_of(value: object) -> Node:
 
 
 @given(st.dictionaries(TEXTS, TREES, min_size=1, max_size=4))
+@examples(50)
 def test_what_is_written_reads_the_same(tree: dict[str, object]) -> None:
     read = plain(load(written(node_of(tree)), "o.yaml").root)
     assert repr(read) == repr(tree)
@@ -58,6 +60,7 @@ TARGETS: st.SearchStrategy[Target] = st.sampled_from(["all", 0, 1])
 
 
 @given(st.lists(st.tuples(TARGETS, KEYS), max_size=6))
+@examples(50)
 def test_any_changes_compile_as_a_fresh_reading_of_their_file_does(changes: list[tuple[Target, str]]) -> None:
     document = load_text(SMALL.encode(), "p.yaml")
     compiler, overrides = Compiler(document, Options(), {}), Overrides()

@@ -6,11 +6,12 @@ import string
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simnode.profile import ProfileError
 from simnode.profile.document import Node, load, plain, resolve
+from tests.examples import examples
 from tests.profile.documents import SMALL, faults
 
 
@@ -74,7 +75,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=300, deadline=None)
+@examples(100)
 def test_random_bytes_are_a_tree_or_a_fault(raw: bytes) -> None:
     try:
         assert isinstance(load(raw, "p").root, Node)
@@ -84,7 +85,7 @@ def test_random_bytes_are_a_tree_or_a_fault(raw: bytes) -> None:
 
 
 @given(st.text(alphabet="ab01:.-[]{},&*!|>'\"#%@` \n\t\\x?~", max_size=60))
-@settings(max_examples=500, deadline=None)
+@examples(200)
 def test_random_yaml_is_a_tree_or_a_fault(text: str) -> None:
     try:
         load(text.encode(), "p")
@@ -103,14 +104,14 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-@settings(deadline=None)
+@examples(60)
 def test_what_a_yaml_writer_writes_is_read_back(value: object) -> None:
     text = yaml.safe_dump(value, default_style='"')  # plain, it would write 0E0 for a text as YAML 1.1 may
     assert plain(load(text.encode(), "p").root) == value
 
 
 @given(st.integers(0, len(SMALL) - 1), st.integers(0, 40), st.text(max_size=4))
-@settings(max_examples=300, deadline=None)
+@examples(100)
 def test_a_damaged_profile_raises_nothing_but_faults(at: int, removed: int, inserted: str) -> None:
     damaged = SMALL[:at] + inserted + SMALL[at + removed :]
     assert all(line.startswith("p.yaml") for line in faults(damaged.encode("utf-8", "surrogatepass")))

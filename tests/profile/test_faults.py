@@ -264,6 +264,16 @@ def test_a_fault_of_the_defaults_is_said_once_for_all_devices() -> None:
             {},
             "--set: utilization.gpu: must be an integer from 0 to 100, not 101",
         ),
+        (
+            Options(overrides=("mig.max_gpu_instances=9",)),
+            {},
+            "--set: mig.max_gpu_instances: must be an integer from 0 to 8, not 9",
+        ),
+        (
+            Options(overrides=("retired_pages.single_bit_retirement.count=65",)),
+            {},
+            "--set: retired_pages.single_bit_retirement.count: must be an integer from 0 to 64, not 65",
+        ),
         (Options(overrides=("name=",)), {}, "--set: name: must not be unset: no device is without it"),
         (
             Options(overrides=("uuid=GPU-1",)),

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simnode.nvml.cells import BY_KEY
@@ -17,6 +17,7 @@ from simnode.profile.document import load, plain
 from simnode.profile.schema import DERIVED, DEVICE_DEFAULTS, PROFILE
 from simnode.profile.shapes import Either, Items, Scalar, Shape, Table
 from simnode.state import State
+from tests.examples import examples
 from tests.profile.documents import SMALL
 
 KNOWN = [
@@ -138,7 +139,7 @@ LEAVES = _leaves(DEVICE_DEFAULTS)
 
 
 @given(st.data(), st.sampled_from(["turing", "ampere", "hopper", "kepler"]))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(60)
 def test_whatever_the_schema_accepts_the_image_holds(data: st.DataObject, architecture: str) -> None:
     chosen = data.draw(st.lists(st.sampled_from(sorted(LEAVES)), max_size=12, unique=True))
     tree: Any = plain(load(SMALL.encode(), "small").root)
@@ -157,7 +158,7 @@ BLOCKS = ("nvlink", "pcie_topology", "infiniband", "fabricmanager", "imex", "mig
 
 
 @given(st.data(), st.sets(st.sampled_from(BLOCKS)), st.integers(0, 4))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(25)
 def test_whatever_a_node_declares_the_image_holds(data: st.DataObject, blocks: set[str], gpus: int) -> None:
     tree: Any = plain(load(SMALL.encode(), "small").root)
     for block in sorted(blocks):

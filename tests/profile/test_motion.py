@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simnode.state import Counter, Gauge, LoadSpec, Value
+from tests.examples import examples
 from tests.profile.documents import h100, readings
 
 MOVING = (
@@ -147,7 +148,7 @@ def test_load_is_stronger_than_dynamic_metrics() -> None:
     st.integers(0, 2 * 10**6),
     st.integers(0, 95),
 )
-@settings(max_examples=40, deadline=None)
+@examples(20)
 def test_no_reading_falls_below_idle_under_any_load(pattern: str, minimum: int, power: int, temperature: int) -> None:
     overrides = ("power.min_limit_mw=0", "power.max_limit_mw=2000000", f"power.enforced_limit_mw={power}")
     state = h100(*overrides, f"load={{pattern: {pattern}, min: {minimum}}}", f"thermal.max_operating_c={temperature}")

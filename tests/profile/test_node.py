@@ -7,16 +7,13 @@ from collections import Counter
 import pytest
 
 from simnode.nvml.encode import encode
-from simnode.profile import Options, compile_state, load_board, load_text
+from simnode.profile import Options, ProfileError, compile_state, load_board, load_text
 from simnode.profile.links import switches_of
 from simnode.state import (
-    MIGGPU,
     FabricState,
+    IMEXSoftware,
     IMEXState,
     LinkSpec,
-    MIGComputeInstance,
-    MIGGPUInstance,
-    MIGState,
     NetworkShape,
     NodeMeta,
     State,
@@ -123,6 +120,36 @@ def test_imex_from_profile_and_environment() -> None:
     )
 
 
+def test_imex_has_as_many_channels_as_are_said_and_software_that_is_known_by_its_checksum() -> None:
+    imex = small(f"imex: {{channels: 16, software: {{url: 'https://x/imex.tar.xz', sha256: {'0a' * 32}}}}}\n").imex
+    assert (imex.channels, imex.software) == (16, IMEXSoftware("https://x/imex.tar.xz", "0a" * 32))
+
+
+@pytest.mark.parametrize(
+    ("keys", "fault"),
+    [
+        (f"{{url: 'ftp://x/y', sha256: {'0a' * 32}}}", "imex.software.url: must be a URL of https, http or file"),
+        ("{url: 'https://x/y', sha256: 12}", "imex.software.sha256: must be a SHA-256: 64 digits of 0-9 and a-f"),
+        ("{url: 'https://x/y'}", "imex.software.sha256: is missing"),
+    ],
+    ids=["scheme", "checksum", "no checksum"],
+)
+def test_software_that_nobody_could_check_is_refused(keys: str, fault: str) -> None:
+    with pytest.raises(ProfileError) as raised:
+        small(f"imex: {{software: {keys}}}\n")
+    assert fault in str(raised.value)
+
+
+def test_kernel_modules_of_the_drivers_own_version_are_no_skew() -> None:
+    document = SMALL.replace("num_devices: 2}", "num_devices: 2, loaded_version: 550.163.01}", 1)
+    skewed, same = (
+        compile_state(load_text(document.encode(), "p.yaml"), Options(driver_version=version), {}).software
+        for version in ("580.65.06", "550.163.01")
+    )
+    assert (skewed.loaded_version, skewed.kernel_version) == ("550.163.01", "550.163.01")
+    assert (same.loaded_version, same.kernel_version) == ("", "550.163.01")
+
+
 def test_a_mig_layout_names_gpus_by_their_minor() -> None:
     state = small(
         """\
@@ -131,12 +158,12 @@ mig:
   gpus:
     - index: 1
       gpu_instances:
-        - id: 3
-          compute_instances: [{id: 0, uuid: MIG-00000000-0000-0000-0000-000000000001}]
+        - {profile: 2g.10gb, placement: 0}
 """
     )
-    compute = MIGComputeInstance(0, "MIG-00000000-0000-0000-0000-000000000001")
-    assert state.mig == MIGState(240, (MIGGPU(1, (MIGGPUInstance(3, (compute,)),)),))
+    (gpu,) = state.mig.gpus
+    (instance,) = gpu.gpu_instances
+    assert (state.mig.caps_major, gpu.minor, instance.id) == (240, 1, 3)
     assert state.mig.partitioned()
     assert encode(state)
 

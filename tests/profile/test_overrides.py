@@ -10,6 +10,7 @@ from simnode.profile import Options, ProfileError, compile_state, load_overrides
 from simnode.profile.document import Node, load, plain
 from simnode.profile.overrides import Overrides, assignments, merge
 from simnode.state import State
+from tests.examples import examples
 from tests.profile.documents import SMALL, h100, readings
 
 KEYS = st.sampled_from("abcd")
@@ -30,22 +31,26 @@ MAPPINGS = st.dictionaries(KEYS, TREES, max_size=3)
 
 
 @given(MAPPINGS)
+@examples(40)
 def test_an_empty_patch_changes_nothing(base: dict[str, object]) -> None:
     assert plain(merge(_node(base), _node({}))) == base
 
 
 @given(MAPPINGS)
+@examples(40)
 def test_onto_nothing_a_patch_is_the_result(patch: dict[str, object]) -> None:
     assert plain(merge(_node({}), _node(patch))) == patch
 
 
 @given(MAPPINGS, MAPPINGS)
+@examples(40)
 def test_a_patch_applied_twice_is_applied_once(base: dict[str, object], patch: dict[str, object]) -> None:
     once = merge(_node(base), _node(patch))
     assert plain(merge(once, _node(patch))) == plain(once)
 
 
 @given(MAPPINGS, MAPPINGS)
+@examples(40)
 def test_every_leaf_of_the_patch_wins_and_every_other_leaf_of_the_base_stays(
     base: dict[str, object], patch: dict[str, object]
 ) -> None:

@@ -107,7 +107,7 @@ def test_the_shipped_library_offers_every_function_of_the_header() -> None:
     assert declared - elf.exports(NATIVE / "libnvidia-ml.so") == set()
 
 
-@pytest.mark.parametrize("program", ["nvidia-smi", "init"])
+@pytest.mark.parametrize("program", ["nvidia-smi", "init", "container-hook"])
 def test_programs_are_static(program: str) -> None:
     """They run where there is no libc at all."""
     headers = subprocess.run(["readelf", "-lW", NATIVE / program], capture_output=True, text=True, check=True).stdout

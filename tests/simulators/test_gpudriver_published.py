@@ -14,13 +14,16 @@ import pytest
 
 from simnode.contracts import Applier
 from simnode.host import ConvergeError, Directory, Host, Link, Tree
+from simnode.host.tree import target_of
+from simnode.nvml.cells import HEADER, IMAGE, SLOT
 from simnode.simulators.gpudriver import DriverFiles, GPUDriver, Outside, PublishedGPUDriver
 from simnode.state import State
-from tests.host.scene import around_calls
+from tests.host.scene import around_calls, picture
 from tests.simulators.states import FACTS, state
 
 FILES = DriverFiles(library=b"library", nvidia_smi=b'#!/bin/sh\ncat "${0%/bin/*}/lib64/libnvidia-ml.so.1"\n')
 PLACE = "run/nvidia/driver"
+MIRRORED = ("driver/config", "driver/proc/", "driver/usr/")
 OLD = (state(2), FACTS)
 
 
@@ -34,10 +37,10 @@ class Scene:
         self.node_root.mkdir(parents=True)
         (root / "run").mkdir()
 
-    def driver(self) -> PublishedGPUDriver:
+    def driver(self, *, lasting: bool = False) -> PublishedGPUDriver:
         """A new agent's. The paths that the host knows and ours are the same here, so links can be followed."""
         host = Host(self.node_root, boot_id="boot")
-        outside = Outside(host.elsewhere(self.root, "host"), str(self.node_root / "driver"))
+        outside = Outside(host.elsewhere(self.root, "host"), str(self.node_root / "driver"), lasting)
         return PublishedGPUDriver(host, FILES, "none", outside=outside)
 
 
@@ -52,16 +55,26 @@ async def up(driver: PublishedGPUDriver, wanted: State = OLD[0]) -> None:
     await driver.apply(wanted, FACTS)
 
 
-def test_what_is_published_leads_into_the_driver_root_by_the_hosts_own_paths() -> None:
+def test_what_is_published_is_the_driver_without_its_devices_whole_in_itself() -> None:
     host = Host("/nonexistent", boot_id="boot")
-    outside = Outside(host.elsewhere("/host", "host"), "/var/lib/simnode/driver")
-    published = PublishedGPUDriver(host, FILES, "none", outside=outside).published(*OLD)
-    assert published == Tree(
-        [
-            Directory(PLACE, 0o755, "/var/lib/simnode/driver"),
-            *(Link(f"{PLACE}/{name}", f"/var/lib/simnode/driver/{name}") for name in ("config", "proc", "usr")),
-        ]
+    driver = PublishedGPUDriver(
+        host, FILES, "node", outside=Outside(host.elsewhere("/host", "host"), "/var/lib/simnode/driver")
     )
+    published, staged = driver.published(*OLD), driver.tree(*OLD)
+    mirrored = {path.removeprefix("driver/") for path in staged.paths if path.startswith(MIRRORED)}
+    assert {path.removeprefix(f"{PLACE}/") for path in published.paths} == {*mirrored, PLACE, "etc/simnode"}
+    assert published.get(PLACE) == Directory(PLACE, 0o755, "/var/lib/simnode/driver")
+    for surface in published:
+        if isinstance(surface, Link):
+            target = target_of(surface.path, surface.target)
+            assert target is not None
+            assert target in published or target in published.directories
+
+
+def test_a_file_is_copied_once_for_all_trees(scene: Scene) -> None:
+    driver = scene.driver()
+    library = f"{PLACE}/usr/lib64/libnvidia-ml.so.550.163.01"
+    assert driver.published(*OLD).get(library) is driver.published(state(5), FACTS).get(library)
 
 
 def test_only_a_host_nodes_driver_publishes(scene: Scene) -> None:
@@ -108,13 +121,13 @@ def test_applied_again_it_stays_ready_at_every_call_until_something_is_in_the_wa
             readiness.append(driver.ready())
             return call(*arguments)
 
-        (scene.place / "usr").unlink()
+        (scene.place / "usr/bin/nvidia-smi").unlink()
         with around_calls(around):
             await driver.apply(*OLD)
         assert driver.ready()
-        (scene.place / "usr").unlink()
-        (scene.place / "usr/foreign").mkdir(parents=True)
-        with pytest.raises(ConvergeError, match=f"{PLACE}/usr: "):
+        (scene.place / "usr/bin/nvidia-smi").unlink()
+        (scene.place / "usr/bin/nvidia-smi/foreign").mkdir(parents=True)
+        with pytest.raises(ConvergeError, match=f"{PLACE}/usr/bin/nvidia-smi: "):
             await driver.apply(*OLD)
         assert not driver.ready()
 
@@ -164,19 +177,20 @@ def test_a_stale_link_is_taken_over(scene: Scene, target: str) -> None:
 
 def test_an_installed_driver_is_left_alone_all_of_it_and_named(scene: Scene) -> None:
     (scene.place / "usr/bin").mkdir(parents=True)
+    (scene.place / "usr/bin/nvidia-smi").write_text("theirs")
     before = scene.place.stat()
 
     async def main() -> None:
         driver = scene.driver()
         await driver.stage(*OLD)
-        with pytest.raises(ConvergeError, match=f"{PLACE}/usr: occupied by a directory that simnode did not make"):
+        with pytest.raises(ConvergeError, match=f"{PLACE}/usr/bin/nvidia-smi: occupied by a regular file"):
             await driver.apply(*OLD)
         assert not driver.ready()
         assert [path.name for path in scene.place.iterdir()] == ["usr"]
         assert scene.place.stat().st_mtime_ns == before.st_mtime_ns
         await driver.revoke()
-        (scene.place / "usr/bin").rmdir()
-        (scene.place / "usr").rmdir()
+        assert (scene.place / "usr/bin/nvidia-smi").read_text() == "theirs"
+        (scene.place / "usr/bin/nvidia-smi").unlink()
         await driver.apply(*OLD)
         assert driver.ready()
 
@@ -196,16 +210,16 @@ def test_a_link_to_an_installed_driver_is_left_alone_and_named(scene: Scene) -> 
     assert scene.place.readlink() == Path("../../opt/nvidia")
 
 
-def test_narrowing_publishes_nothing(scene: Scene) -> None:
+def test_narrowing_changes_nothing(scene: Scene) -> None:
     async def main() -> None:
         driver = scene.driver()
         await driver.stage(*OLD)
         await driver.narrow(OLD, OLD)
         assert not os.path.lexists(scene.place)
         await driver.apply(*OLD)
-        (scene.place / "usr").unlink()
-        await driver.narrow(OLD, OLD)
-        assert sorted(path.name for path in scene.place.iterdir()) == ["config", "proc"]
+        before = picture(scene.place)
+        await driver.narrow(OLD, (state(0), FACTS))
+        assert picture(scene.place) == before
 
     asyncio.run(main())
 
@@ -219,19 +233,21 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("before", "after"), CHANGES.values(), ids=CHANGES)
-def test_at_every_call_of_a_change_whatever_is_published_is_there_and_wanted(
+def test_at_every_call_of_a_change_there_is_a_driver_and_every_link_leads_to_something_in_it(
     scene: Scene, before: State, after: State
 ) -> None:
     driver = scene.driver()
-    wanted = {*driver.tree(before, FACTS).directories, *driver.tree(after, FACTS).directories}
     looks = 0
 
     def look() -> None:
         nonlocal looks
         looks += 1
-        for link in scene.place.iterdir():
-            assert link.exists(), link
-            assert str(link.readlink().relative_to(scene.node_root)) in wanted
+        assert (scene.place / "usr/lib64/libnvidia-ml.so.1").exists()
+        assert (scene.place / "usr/bin/nvidia-smi").exists()
+        for path in scene.place.rglob("*"):
+            if path.is_symlink() and not path.name.startswith("."):
+                assert path.resolve().is_relative_to(scene.place), path
+                assert path.exists(), path
 
     def around(_name: str, call: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         look()
@@ -244,7 +260,94 @@ def test_at_every_call_of_a_change_whatever_is_published_is_there_and_wanted(
         with around_calls(around):
             await driver.narrow((before, FACTS), (after, FACTS))
             await up(driver, after)
-        assert sorted(path.name for path in scene.place.iterdir()) == ["config", "proc", "usr"]
 
     asyncio.run(main())
     assert looks > 0
+    assert {path.name for path in (scene.place / "usr/lib64").glob("libnvidia-ml.so.*.*")} == {
+        f"libnvidia-ml.so.{after.software.driver_version}"
+    }
+
+
+def test_links_of_an_earlier_release_of_ours_give_way(scene: Scene) -> None:
+    """It published links into the driver root, under the same owner."""
+    old = Host(scene.node_root, boot_id="boot").elsewhere(scene.root, "host")
+    links = (Link(f"{PLACE}/{name}", f"{scene.node_root}/driver/{name}") for name in ("config", "proc", "usr"))
+    old.converge("gpudriver.published", Tree((Directory(PLACE), *links)))
+    inode = scene.place.stat().st_ino
+    asyncio.run(up(scene.driver()))
+    assert scene.place.stat().st_ino == inode
+    assert not (scene.place / "usr").is_symlink()
+    assert (scene.place / "usr/bin/nvidia-smi").is_file()
+
+
+def test_the_published_image_says_what_the_staged_one_says(scene: Scene) -> None:
+    def slot(path: Path) -> bytes:
+        content = path.read_bytes()
+        done = int.from_bytes(content[HEADER.offsets["done"] :][:8], "little")
+        return content[IMAGE.offsets["slot"] + (done & 1) * SLOT.size :][: SLOT.size]
+
+    async def main() -> None:
+        driver = scene.driver()
+        await up(driver)
+        for gpus in (2, 3, 1):
+            await driver.patch(state(gpus), FACTS)
+            assert slot(scene.node_root / "driver/config/image.1") == slot(scene.place / "config/image.1")
+        (scene.place / "config/image.1").unlink()
+        await driver.patch(state(2), FACTS)
+        await driver.apply(state(2), FACTS)
+        assert slot(scene.node_root / "driver/config/image.1") == slot(scene.place / "config/image.1")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_directories_that_containers_mount_outlive_an_agent_if_told_so(scene: Scene, lasting: bool) -> None:
+    mounted = [scene.place, scene.node_root / "driver/config", scene.node_root / "driver/proc/driver"]
+
+    async def once() -> list[int]:
+        driver = scene.driver(lasting=lasting)
+        await up(driver)
+        inodes = [path.stat().st_ino for path in mounted]
+        await driver.revoke()
+        await driver.discard()
+        return inodes
+
+    first = asyncio.run(once())
+    assert [path.is_dir() for path in mounted] == [lasting] * 3
+    if lasting:
+        assert asyncio.run(once()) == first
+        assert not any(any(path.iterdir()) for path in mounted)
+
+    async def clean() -> None:
+        driver = scene.driver()
+        await driver.revoke()
+        await driver.discard()
+
+    asyncio.run(clean())
+    assert [path.name for path in scene.root.rglob("*")] and not any(path.exists() for path in mounted)
+
+
+def test_one_that_never_published_leaves_no_directory(scene: Scene) -> None:
+    async def main() -> None:
+        driver = scene.driver(lasting=True)
+        await driver.revoke()
+        await driver.discard()
+
+    asyncio.run(main())
+    assert list(scene.node_root.iterdir()) == list((scene.root / "run").iterdir()) == []
+
+
+def test_a_directory_of_somebody_else_keeps_no_agent_from_ending(scene: Scene) -> None:
+    scene.place.mkdir(parents=True, mode=0o700)
+
+    async def main() -> None:
+        driver = scene.driver(lasting=True)
+        await driver.stage(*OLD)
+        with pytest.raises(ConvergeError, match=f"{PLACE}: mode is not 0755"):
+            await driver.apply(*OLD)
+        await driver.revoke()
+        await driver.discard()
+
+    asyncio.run(main())
+    assert scene.place.stat().st_mode & 0o777 == 0o700
+    assert list(scene.place.iterdir()) == []

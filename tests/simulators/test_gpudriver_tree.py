@@ -54,7 +54,7 @@ def test_a_driver_with_libcuda_has_it_beside_the_other_library() -> None:
 
 def test_the_fixed_surfaces_are_a_drivers() -> None:
     wanted = tree(state(0))
-    assert wanted.paths == (
+    assert tuple(path for path in wanted.paths if path.startswith("driver/")) == (
         "driver/config",
         "driver/config/config.yaml",
         "driver/config/image.1",

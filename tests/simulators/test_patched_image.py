@@ -123,7 +123,7 @@ def anchors(record: Record, start: int = 0) -> Iterator[int]:
 ANCHORS = tuple(anchors(DEVICE))
 
 
-def read(root: Path) -> list[bytes]:
+def read(root: Path, gpus: int = GPUS) -> list[bytes]:
     """What readers of the image read: the node's record and each device's, without what anchors the counters."""
     with (root / IMAGE_PATH).open("rb") as image:
 
@@ -134,7 +134,7 @@ def read(root: Path) -> list[bytes]:
         done = int.from_bytes(part(IMAGE.records["header"].offsets["done"], 8), "little")
         slot = IMAGE.offsets["slot"] + (done & 1) * SLOT.size
         node = part(slot + SLOT.offsets["node"], NODE.size)
-        devices = [part(slot + SLOT.offsets["device"] + gpu * DEVICE.size, DEVICE.size) for gpu in range(GPUS)]
+        devices = [part(slot + SLOT.offsets["device"] + gpu * DEVICE.size, DEVICE.size) for gpu in range(gpus)]
     blank(node, NODE.offsets["counters_until"], 8)
     for block in devices:
         blank(block, DEVICE.offsets["old_curve"], RECORDS["curve"].size)

@@ -26,6 +26,7 @@ from tests.smi.nodes import (
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abcdefghijklmnopqrstuvwxyz"
 LONG_PATH = "/opt/applications/inference/releases/current/bin/python3.11"
+ODD_NAMES = ("<a>&'b'\"", "a,b", ",", "  a  b ", "   ", " a" * 20, "x " * 20, "%s%n", "\t", "漢字", "[N/A]", "a/ b")
 TIB = 1 << 40
 DRIVERS = ("470.256.02", "535.261.03", "570.124.06", "580.65.06")
 
@@ -110,6 +111,7 @@ PROCESSES: dict[str, tuple[ProcessSpec, ...]] = {
     "name-longest": (process(1, name=ALPHABET * 3),),
     "name-with-arguments": (process(1, name="ollama runner --model /root/.ollama/models/blobs --port 1"),),
     "name-cut-inside-a-letter": (process(1, name="é" * 30),),
+    "name-odd": tuple(process(pid, name=name) for pid, name in enumerate(ODD_NAMES, 1)),
     "name-empty": (process(1, name=""), process(2)),
     "only-name-empty": (process(1, name=""),),
     "memory-unknown": (process(1, used=OTHERS_MEMORY),),

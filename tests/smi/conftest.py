@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,8 @@ ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "src" / "simnode" / "_native"
 OURS = NATIVE / "nvidia-smi"
 LIBRARY = NATIVE / "libnvidia-ml.so"
+WITHOUT_LEAKS = (("ASAN_OPTIONS", "detect_leaks=0"),)
+"""To look for leaks takes as long as everything else; a test of its own does."""
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1", "-O0")
 
 
@@ -38,14 +40,15 @@ class Screen:
 
 @dataclass(frozen=True)
 class Smi:
-    """An nvidia-smi. `libraries` is where it finds libnvidia-ml.so.1, if it has to."""
+    """An nvidia-smi. `libraries` is where it finds libnvidia-ml.so.1, if it has to; `more` is for its environment."""
 
     program: Path
     libraries: Path | None = None
+    more: tuple[tuple[str, str], ...] = ()
 
     def run(self, *arguments: str, image: Path | None, zone: str = "UTC") -> Screen:
-        """Its screen with this image (a folder), in this time zone."""
-        environ = {"TZ": zone}
+        """Its screen with this image (a folder, also the working one), in this time zone."""
+        environ = {"TZ": zone, **dict(self.more)}
         if image is not None:
             environ["SIMNODE_IMAGE"] = str(image)
         if self.libraries is not None:
@@ -53,12 +56,27 @@ class Smi:
         done = subprocess.run(
             [self.program, *arguments],
             env=environ,
+            cwd=image,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=30,
             check=False,
         )
         return Screen(done.returncode, *(raw.decode(errors="surrogateescape") for raw in (done.stdout, done.stderr)))
+
+
+@dataclass(frozen=True)
+class Watched(Smi):
+    """An nvidia-smi whose twin runs as well each time; that has to end as it did, and to complain of nothing else."""
+
+    twin: Smi = field(kw_only=True)
+
+    def run(self, *arguments: str, image: Path | None, zone: str = "UTC") -> Screen:
+        """Its own screen."""
+        watched = self.twin.run(*arguments, image=image, zone=zone)
+        screen = super().run(*arguments, image=image, zone=zone)
+        assert (watched.code, watched.errors) == (screen.code, screen.errors)
+        return screen
 
 
 class Images:
@@ -127,13 +145,11 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-@pytest.fixture(params=["built", "sanitized"])
-def ours(request: pytest.FixtureRequest) -> Smi:
-    """Our nvidia-smi: as it is shipped, and under the sanitizers."""
-    if request.param == "sanitized":
-        return Smi(request.getfixturevalue("sanitized"))
+@pytest.fixture
+def ours(sanitized: Path) -> Smi:
+    """Our nvidia-smi as it is shipped, its twin under the sanitizers beside it."""
     assert OURS.exists(), "native/build.py makes it: make native"
-    return Smi(OURS)
+    return Watched(OURS, twin=Smi(sanitized, more=WITHOUT_LEAKS))
 
 
 @pytest.fixture

@@ -36,7 +36,13 @@ class StagingLock:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._descriptor = -1
+        self._waiting = False
         self.held = False
+
+    @property
+    def waiting(self) -> str:
+        """What it is that others hold up just now, in words; "" if nobody does."""
+        return f"waits for {self._path}, which others hold" if self._waiting else ""
 
     async def acquire(self, timeout: float) -> None:
         """Return once held, at once if it is already; raises LockHeldError after `timeout` seconds, or OSError."""
@@ -46,10 +52,12 @@ class StagingLock:
             try:
                 async with asyncio.timeout(timeout):
                     while not self._try(self._path):
+                        self._waiting = True
                         await asyncio.sleep(_POLL)
             except TimeoutError:
                 raise LockHeldError(f"{self._path} is held by others for {timeout:.3g} s now") from None
             finally:
+                self._waiting = False
                 if not self.held:
                     self.release()
         self.held = True

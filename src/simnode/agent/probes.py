@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simnode.agent.failures import Failures, by_simulator, failed
+from simnode.agent.failures import Failures, attribute, by_simulator, failed
 from simnode.agent.reconciler import Reconciler
 from simnode.agent.staged import Staged
-from simnode.contracts import Health, Simulator
+from simnode.contracts import Health, Progressing, Simulator
 
 
 class Liveness:
@@ -41,12 +41,19 @@ class Readiness:
         failures: Failures = tuple(failure for step in self._reconciler.failing.values() for failure in step)
         ended = self._reconciler.supervisor.ended
         texts = by_simulator((*failures, *(failure for early in ended.values() for failure in early)))
+        waiting = self._reconciler.steps.waiting
+        if waiting:
+            texts["agent"] = waiting
         components = {each.name: _component(each, texts) for each in self._simulators}
         components.update((name, (False, text)) for name, text in texts.items() if name not in components)
         unready = sorted(name for name, (ok, _) in components.items() if not ok)
         reason = ""
         if not self._staged.is_set():
             reason = self._staged.check().reason
+            if waiting:
+                reason = f"{reason}: the agent {waiting}"
+        elif waiting:
+            reason = f"not staged anew: the agent {waiting}"
         elif unready:
             reason = f"not ready: {', '.join(unready)}"
         elif not self._reconciler.steps.published:
@@ -56,6 +63,15 @@ class Readiness:
 
 def _component(simulator: Simulator, texts: Mapping[str, str]) -> tuple[bool, str]:
     text = texts.get(simulator.name, "")
-    if not text and not simulator.ready():
-        text = "not ready"
+    text = text or _lacking(simulator)
     return not text, text
+
+
+def _lacking(simulator: Simulator) -> str:
+    """Why it says that it is not ready, "" if it says that it is; one that cannot say so is not."""
+    try:
+        if simulator.ready():
+            return ""
+        return (simulator.progress() if isinstance(simulator, Progressing) else "") or "not ready"
+    except Exception as error:
+        return by_simulator(attribute(simulator.name, "ready", error))[simulator.name]

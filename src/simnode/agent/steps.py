@@ -73,6 +73,11 @@ class Steps:
         self.applied: Wanted | None = None
         self.unapplied = False
 
+    @property
+    def waiting(self) -> str:
+        """What the agent itself is held up by, "" if by nothing."""
+        return self._lock.waiting
+
     async def take(self, step: Step, wanted: Wanted) -> Failures:
         """One attempt at the step."""
         match step:

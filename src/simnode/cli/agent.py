@@ -12,7 +12,8 @@ from simnode.agent.responder import AddressError
 from simnode.agent.serving import served
 from simnode.cli import FAILED, complain
 from simnode.cli.daemon import hearing_the_end, hold_back_the_end, logging_to_stderr, stand_alone
-from simnode.cli.hostnode import HostError, HostNode, NoHostError, real_driver
+from simnode.cli.hostnode import HostError, HostNode, NoHostError
+from simnode.cli.realdriver import real_driver
 from simnode.cli.settings import Settings
 from simnode.sandbox.installed import NotInstalled, native
 from simnode.simulators.gpudriver import DriverFiles

@@ -18,7 +18,14 @@ from simnode.cli.hostnode import HostError, HostNode, NoHostError
 from simnode.contracts import Update
 from simnode.simulators.gpudriver import DriverFiles
 
-_OURS = ("state/overrides.yaml*", "state/generation*", "state/*.damaged", "state/journal/*.damaged", "control/*.sock")
+_OURS = (
+    "state/overrides.yaml*",
+    "state/generation*",
+    "state/imex-software*",
+    "state/*.damaged",
+    "state/journal/*.damaged",
+    "control/*.sock",
+)
 
 
 class _Nothing:

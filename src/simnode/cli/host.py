@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from simnode.cli.said import count
+from simnode.cli.said import Mistake, count
 
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
@@ -257,3 +257,37 @@ def clean(*, host_root: Path, shutdown_timeout: float, log_level: str, log_forma
     from simnode.cli.clean import clean_host
 
     return clean_host(host_root, shutdown_timeout, log_level, log_format)
+
+
+@click.command(short_help="Say what is wrong with a node, and for whom.")
+@click.option("--name", metavar="NODE", help="A node that stands. Default: the one that one is in, or `default`.")
+@click.option(
+    "--host-root", metavar="DIR", envvar="SIMNODE_HOST_ROOT", show_envvar=True, type=Given(),
+    help="The host's node instead; where the host's root is seen from here.",
+)  # fmt: skip
+@_option(
+    "--cdi-dir", "cdi_directories", multiple=True, metavar="DIR", default=("/etc/cdi", "/var/run/cdi"),
+    envvar="SIMNODE_CDI_DIR", type=HostDirectory(),
+    help="Where the host's container runtimes look for CDI specs; repeatable. Default: /etc/cdi and /var/run/cdi.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON on one line.")
+@click.argument("consumers", metavar="[CONSUMER]...", nargs=-1)
+def doctor(
+    *,
+    name: str | None,
+    host_root: Path | None,
+    cdi_directories: tuple[str, ...],
+    as_json: bool,
+    consumers: tuple[str, ...],
+) -> int:
+    """Look at a node from outside, as each CONSUMER would meet it (all, if none is named), and say what is wrong.
+
+    One line for each cause. Exits 0 if nothing is wrong, 1 if something is, 2 if it cannot be told.
+    """
+    from simnode.cli.doctor import check_consumers
+    from simnode.cli.doctor import doctor as examine
+
+    check_consumers(consumers)
+    if name is not None and host_root is not None:
+        raise Mistake("--name and --host-root exclude each other: give one of them")
+    return examine(name, host_root, tuple(filter(None, cdi_directories)), consumers, as_json=as_json)

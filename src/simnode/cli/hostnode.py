@@ -27,7 +27,7 @@ from simnode.simulators.cri import CRI, Runtimes
 from simnode.simulators.fabricmanager import FabricManager
 from simnode.simulators.gpudriver import DriverFiles, Outside, PublishedGPUDriver, machine_kernel
 from simnode.simulators.gpudriver.simulator import Devices
-from simnode.simulators.imex import IMEX
+from simnode.simulators.imex import IMEX, Software
 from simnode.simulators.migcaps import MIGCaps
 from simnode.simulators.nvlink import NVLink
 from simnode.simulators.pcibus import PublishedPCIBus
@@ -140,7 +140,7 @@ class HostNode:
         kernel = machine_kernel(kmsg)
         published = Outside(outside, f"/{_NODE_ROOT}/driver", lasting)
         driver = PublishedGPUDriver(host, files, devices, os.uname().machine, kernel, outside=published)
-        imex = IMEX(host, devices, kernel.procfs)
+        imex = IMEX(host, devices, kernel.procfs, Software(self.node_root, reports.report, log))
         fabric_manager = FabricManager(host, reports.report, log, init_delay=fabricmanager_init_delay)
         directories = dict.fromkeys(below(self.root, directory) for directory in cdi_directories)
         runtimes = Runtimes(outside, tuple(directories), f"/{_NODE_ROOT}")
@@ -151,25 +151,6 @@ class HostNode:
             return Tree(surface for simulator in node for surface in simulator.tree(state, facts))
 
         return (*node, CRI(host, runtimes, hook, staged))
-
-
-def real_driver(root: Path) -> str:
-    """What shows that the host has a real NVIDIA driver, "" if nothing does.
-
-    The driver's file in the kernel's own procfs does (in a simulated node something else lies over that place), and so
-    does a character device of its major in the host's /dev, where no agent puts any.
-    """
-    seen = root if (root / "proc/version").exists() else Path("/")
-    version = seen / "proc/driver/nvidia/version"
-    with contextlib.suppress(OSError):
-        if version.stat().st_dev == (seen / "proc").stat().st_dev:
-            return str(version)
-    for device in sorted((root / "dev").glob("nvidia*")):
-        with contextlib.suppress(OSError):
-            found = device.lstat()
-            if stat.S_ISCHR(found.st_mode) and os.major(found.st_rdev) == 195:
-                return str(device)
-    return ""
 
 
 def _make(directory: Path) -> None:

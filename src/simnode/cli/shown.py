@@ -41,11 +41,20 @@ def whole_status(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"kept as it was, since {answer['source_error']}"
     for name, probe in answer["health"].items():
         yield f"{name}: {'yes' if probe['ok'] else probe['reason']}"
+        if name == "ready":
+            yield from (f"  {part}: {each['reason']}" for part, each in _waiting(probe["components"]))
     for gpu in answer["gpus"]:
         fault = f"; {fault_line(gpu['fault'])}" if gpu["fault"] else ""
         yield f"GPU {gpu['index']}: {gpu['name']} {gpu['uuid']} at {gpu['pci_bus_id']}{fault}"
     for line in answer.get("log", ()):
         yield f"log: {line}"
+
+
+def _waiting(components: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The parts that say what they wait for."""
+    for part, each in components.items():
+        if not each["ok"] and each["reason"] not in ("", "not ready"):
+            yield part, each
 
 
 def whole_fault(fault: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ import click
 
 from simnode import __version__
 from simnode.cli.control import VERBS
-from simnode.cli.host import agent, clean
+from simnode.cli.host import agent, clean, doctor
 from simnode.cli.said import Mistake, count, from_environment, some
 from simnode.sandbox.standing import DEFAULT_NAME
 
@@ -203,3 +203,4 @@ for verb in VERBS:
 simnode.add_command(profile)
 simnode.add_command(agent)
 simnode.add_command(clean)
+simnode.add_command(doctor)

@@ -21,18 +21,27 @@ def differ(root: Path, texts: Mapping[str, bytes]) -> bool:
 
 
 def write(root: Path, texts: Mapping[str, bytes]) -> None:
-    """Make the files below `root`, which are there, hold these texts; those that do are not touched. Raises OSError."""
+    """Make the files below `root`, which are there, hold these texts; those that do are not touched.
+
+    Raises OSError, which names the path.
+    """
     with Beneath(root) as beneath:
         for path, text in texts.items():
-            if _read(beneath, path) != text:
-                directory, name = beneath.place(path)
-                flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                descriptor = os.open(name, flags, dir_fd=directory)
-                try:
-                    syscalls.write(descriptor, text)
-                    syscalls.truncate(descriptor, len(text))
-                finally:
-                    os.close(descriptor)
+            try:
+                if _read(beneath, path) != text:
+                    _write(beneath, path, text)
+            except OSError as error:
+                raise OSError(error.errno, f"cannot write it: {error.strerror}", path) from None
+
+
+def _write(beneath: Beneath, path: str, text: bytes) -> None:
+    directory, name = beneath.place(path)
+    descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        syscalls.write(descriptor, text)
+        syscalls.truncate(descriptor, len(text))
+    finally:
+        os.close(descriptor)
 
 
 def _read(beneath: Beneath, path: str) -> bytes:

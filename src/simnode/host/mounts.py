@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from functools import cached_property
 
 from simnode.host import syscalls
 from simnode.host.statx import mount_over
@@ -30,7 +31,11 @@ class Mounts:
 
     def shows(self, found: os.stat_result) -> bool:
         """True if `found` is what a stand-in shows."""
-        return stat.S_ISCHR(found.st_mode) and found.st_rdev == os.stat(self._source).st_rdev  # noqa: PTH116
+        return stat.S_ISCHR(found.st_mode) and found.st_rdev == self._number
+
+    @cached_property
+    def _number(self) -> int:
+        return os.stat(self._source).st_rdev  # noqa: PTH116
 
     def cover(self, directory: int, name: str) -> None:
         """Mount the source over the file `name`."""

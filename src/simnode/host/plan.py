@@ -17,7 +17,7 @@ from simnode.host.ground import Ground, described
 from simnode.host.journal import Entries, Entry
 from simnode.host.parents import Ledger
 from simnode.host.paths import Beneath, BlockedError, ancestors, parent_of
-from simnode.host.surfaces import Directory, File, Link, LiveFile, StandIn, Surface
+from simnode.host.surfaces import CharacterDevice, Directory, File, Link, LiveFile, StandIn, Surface
 from simnode.host.takeover import gives_way
 from simnode.host.tree import Tree
 
@@ -113,7 +113,7 @@ class Drawing:
         )
 
     def _untouched(self, surface: Surface, found: os.stat_result, entry: Entry) -> bool:
-        """True for a file or a link that stands as it was made and as it is wanted: most of what there is, most times.
+        """True for what stands as it was made and as it is wanted: most of what there is, most times.
 
         `_fitted` would come to the same, by more steps.
         """
@@ -125,6 +125,13 @@ class Drawing:
         if type(surface) is Link and entry.kind == Link.kind:
             same = entry.identity == (found.st_dev, found.st_ino)
             return same and self.ground.holds(surface.path, found, Link.kind, surface.fingerprint)
+        if type(surface) is CharacterDevice and entry.kind == CharacterDevice.kind:
+            same = entry.identity == (found.st_dev, found.st_ino)
+            number = os.makedev(surface.major, surface.minor)
+            return same and found.st_mode == stat.S_IFCHR | surface.mode and found.st_rdev == number
+        if type(surface) is StandIn and entry.kind == StandIn.kind:
+            mount = self.ground.covered(surface.path, found)
+            return mount != 0 and entry.identity == (mount,)
         return False
 
     def _fitted(self, surface: Surface, found: os.stat_result, mine: Entry, *, adopted: bool) -> Step | None:

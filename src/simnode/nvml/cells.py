@@ -393,11 +393,13 @@ for _length in sorted({cell.length for cell in CELLS if cell.kind == "text"} | {
 NODE: Record = layout.record(
     "node",
     "what belongs to the node as a whole; counters_until is 0 or the last tick at which this slot's counters may be "
-    "read (set once, by the publish that is about to supersede them); anchors are ticks of boot boot_id",
+    "read (set once, by the publish that is about to supersede them); anchors are ticks of boot boot_id; init_code is "
+    "what nvmlInit answers",
     ("generation", "u64"),
     ("counters_until", "u64"),
     ("device_count", "u32"),
     ("cuda_version", "u32"),
+    ("init_code", "u32"),
     ("driver_version", "char", 80),
     ("nvml_version", "char", 80),
     ("boot_id", "char", 40),

@@ -31,6 +31,7 @@ from simnode.state import (
 )
 
 NONE = 0xFFFFFFFF
+VERSION_MISMATCH = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
 PROCESS_TYPES = {"C": 1, "G": 2, "C+G": 3, "M": 4}
 # nvmlIntNvLinkDeviceType_t
 LINK_ENDS = {"gpu": 0, "switch": 2, "": 0xFF}
@@ -139,6 +140,7 @@ def _node(state: State) -> bytes:
     software = state.software
     struct.pack_into("<Q", block, at["generation"], state.generation)
     struct.pack_into("<II", block, at["device_count"], len(state.devices), _cuda(software))
+    struct.pack_into("<I", block, at["init_code"], VERSION_MISMATCH if software.loaded_version else 0)
     for key in ("driver_version", "nvml_version"):
         encoded = _text(f"system.{key}", getattr(software, key), 80)
         block[at[key] : at[key] + len(encoded)] = encoded

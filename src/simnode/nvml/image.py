@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from simnode.nvml.cells import DEVICE, IMAGE, NODE
+from simnode.nvml.cells import DEVICE, HEADER, IMAGE, NODE
 from simnode.nvml.encode import NONE, encode
 from simnode.nvml.layout import MAX_DEVICES
 from simnode.nvml.values import ImageError
@@ -39,6 +39,7 @@ class Publisher:
         self._boot_id = (BOOT_ID.read_text().strip() if boot_id is None else boot_id).encode()
         self._native = _load(library)
         self._lock = threading.Lock()
+        self._followed: tuple[Publisher | None, int, int] = None, 0, 0
         self._map = _map(path)
         self._image: ctypes.Array[ctypes.c_char] | None = (ctypes.c_char * IMAGE.size).from_buffer(self._map)
         if self._native.sn_publish_open(self._image) != 0:
@@ -68,6 +69,23 @@ class Publisher:
         with self._lock:
             return int(self._native.sn_publish_event(self._open(), device, kind, data, gpu_instance, compute_instance))
 
+    def follow(self, other: Publisher) -> None:
+        """Let every reader see what `other` published last, and its events since the last time this was called.
+
+        This image then says what that one says, counters to the last digit; call it after each publish and event there.
+        What had happened before the first time is nobody's news. Neither file counts as our memory afterwards.
+        """
+        with other._lock, self._lock:
+            theirs = other._open()
+            done, events = other._numbers()
+            before, copied, heard = self._followed
+            if before is not other:
+                copied, heard = 0, events
+            self._native.sn_publish_copy(self._open(), theirs, copied, heard)
+            self._followed = other, done, events
+            for each in (self, other):
+                each._map.madvise(mmap.MADV_DONTNEED)
+
     def close(self) -> None:
         """Unmap the file; readers keep what was published."""
         with self._lock:
@@ -81,6 +99,12 @@ class Publisher:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _numbers(self) -> tuple[int, int]:
+        """The numbers of the last publish and the newest event."""
+        at = HEADER.offsets["done"], HEADER.offsets["event_total"]
+        done, events = (int.from_bytes(self._map[offset : offset + 8], "little") for offset in at)
+        return done, events
 
     def _open(self) -> ctypes.Array[ctypes.c_char]:
         if self._image is None:
@@ -109,4 +133,6 @@ def _load(library: Path) -> ctypes.CDLL:
         image, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32,
     ]  # fmt: skip
     native.sn_publish_event.restype = ctypes.c_uint64
+    native.sn_publish_copy.argtypes = [image, image, ctypes.c_uint64, ctypes.c_uint64]
+    native.sn_publish_copy.restype = None
     return native

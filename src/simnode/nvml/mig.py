@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from simnode.nvml import layout
 from simnode.nvml.cells import DEVICE
 from simnode.nvml.values import ImageError, text
-from simnode.state import MIGGPU, MIGComputeInstance, MIGComputeProfile, MIGGPUInstance, MIGProfile
+from simnode.partitions import MIGGPU, MIGComputeInstance, MIGComputeProfile, MIGGPUInstance, MIGProfile
 
 _PROFILE = struct.Struct("<14HBB2xI8s24s")
 _COMPUTE = struct.Struct("<4BH8s")
@@ -41,12 +41,6 @@ class _Device:
     profile: MIGProfile
     compute: MIGComputeProfile
 
-    @property
-    def name(self) -> str:
-        """What follows the GPU's name; a compute instance that fills its GPU instance is named like that."""
-        part = "" if self.compute.slices == self.profile.slices else f"{self.compute.slices}c."
-        return f"MIG {part}{self.profile.name}"
-
 
 def put_partitions(block: bytearray, partitions: Partitions, gpu_name: str, bar1_bytes: int) -> None:
     """Write them into the record of a GPU with this name and so much BAR1. Raises ImageError."""
@@ -70,7 +64,7 @@ def put_partitions(block: bytearray, partitions: Partitions, gpu_name: str, bar1
     whole = max((profile.size for profile in partitions.profiles), default=1)
     for at, device in enumerate(listed):
         share = max(bar1_bytes * device.profile.size // whole - _MIB, 0)
-        _put_device(block, at, device, f"{gpu_name} {device.name}", share)
+        _put_device(block, at, device, f"{gpu_name} MIG {device.compute.name}", share)
 
 
 def _devices(instance: MIGGPUInstance, profile: MIGProfile) -> list[_Device]:
@@ -105,8 +99,8 @@ def _put_profile(
     _PROFILE.pack_into(
         block, start, 1, profile.number, profile.id, profile.slices, profile.instances, remaining,
         profile.multiprocessors, profile.copy_engines, profile.decoders, profile.encoders, profile.jpegs, profile.ofas,
-        "+gfx" in profile.name, profile.size, len(profile.placements), len(profile.compute), profile.memory_mib, bytes(profile.placements),
-        text(f"MIG {profile.name}", 24),
+        "+gfx" in profile.name, profile.size, len(profile.placements), len(profile.compute), profile.memory_mib,
+        bytes(profile.placements), text(f"MIG {profile.name}", 24),
     )  # fmt: skip
     start += layout.MIG_PROFILE.offsets["compute"]
     for place, compute in enumerate(profile.compute):
@@ -122,9 +116,7 @@ def _put_instance(block: bytearray, at: int, instance: MIGGPUInstance, profile: 
     remaining = [most_beside(compute.slices, compute.placements, taken) for compute in profile.compute]
     remaining += [0] * (layout.MAX_COMPUTE_PROFILES - len(remaining))
     start = DEVICE.offsets["gpu_instance"] + at * layout.GPU_INSTANCE.size
-    _GPU_INSTANCE.pack_into(
-        block, start, 1, instance.id, profile.number, instance.start, profile.size, *remaining
-    )  # fmt: skip
+    _GPU_INSTANCE.pack_into(block, start, 1, instance.id, profile.number, instance.start, profile.size, *remaining)
 
 
 def _put_device(block: bytearray, at: int, device: _Device, name: str, bar1_bytes: int) -> None:

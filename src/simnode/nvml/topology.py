@@ -1,21 +1,21 @@
 """Where each GPU lies: the levels towards its peers, its CPUs and its memory, from the node's root complexes.
 
-The levels are those of real machines (board facts, topology matrices): GPUs below one root complex share its host
-bridge, those of one NUMA node the node, all others the system. The levels of switches (PIX, PXB) would need switches in
-State.
+The levels are those of real machines (board facts, topology matrices): GPUs below one root port share one switch or
+several, those below one root complex its host bridge, those of one NUMA node the node, all others the system.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import takewhile
 
 from simnode.nvml.layout import CPU_WORDS, MAX_DEVICES
 from simnode.nvml.values import ImageError
 from simnode.state import DeviceRuntime, RootComplex, State
 
 # nvmlGpuTopologyLevel_t
-INTERNAL, HOST_BRIDGE, NUMA_NODE, SYSTEM = 0, 30, 40, 50
+INTERNAL, SINGLE_SWITCH, SWITCHES, HOST_BRIDGE, NUMA_NODE, SYSTEM = 0, 10, 20, 30, 40, 50
 # nvmlGpuP2PStatus_t
 P2P_OK, P2P_NOT_SUPPORTED = 0, 5
 
@@ -41,12 +41,15 @@ def places(state: State) -> tuple[Place, ...]:
     roots = [root_of[device.pci_bus_id] for device in state.devices]
     per_numa = state.node_shape.topology.cores_per_numa
     masks = {root.id: _affinity(root, per_numa) for root in roots}
+    bridges = _bridges(state)
     linked = [_linked(state, runtime) for runtime in state.runtime.devices]
     linked += [frozenset()] * (len(roots) - len(linked))
     return tuple(
         Place(
             *masks[root.id],
-            bytes(_level(i, root, j, other) for j, other in enumerate(roots)).ljust(MAX_DEVICES, b"\0"),
+            bytes(
+                INTERNAL if i == j else _level(root, other, bridges[i], bridges[j]) for j, other in enumerate(roots)
+            ).ljust(MAX_DEVICES, b"\0"),
             bytes(
                 P2P_OK
                 if i == j or j in linked[i] or (SWITCHED in linked[i] and SWITCHED in linked[j])
@@ -86,9 +89,23 @@ def _linked(state: State, runtime: DeviceRuntime) -> frozenset[int]:
     return frozenset(ends)
 
 
-def _level(i: int, root: RootComplex, j: int, other: RootComplex) -> int:
-    if i == j:
-        return INTERNAL
+def _bridges(state: State) -> list[tuple[str, ...]]:
+    """The bridges above each device, the one at the root first."""
+    above = {(each.pci_bus_id[:-8], each.secondary): each.pci_bus_id for each in state.node_shape.topology.bridges}
+    found = []
+    for device in state.devices:
+        chain = [device.pci_bus_id]
+        while (address := above.get((chain[-1][:-8], int(chain[-1][-7:-5], 16)))) is not None:
+            chain.append(address)
+        found.append(tuple(reversed(chain[1:])))
+    return found
+
+
+def _level(root: RootComplex, other: RootComplex, mine: tuple[str, ...], theirs: tuple[str, ...]) -> int:
+    """By what two devices have in common; each switch on the way has a port above and one below."""
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False)))
+    if common:
+        return SINGLE_SWITCH if max(len(mine), len(theirs)) - common <= 1 else SWITCHES
     if root.id == other.id:
         return HOST_BRIDGE
     return NUMA_NODE if root.numa_node == other.numa_node != NO_NUMA else SYSTEM

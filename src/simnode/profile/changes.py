@@ -17,6 +17,7 @@ from simnode.profile.overrides import EMPTY, Overrides, merge
 Target = int | Literal["all", "node"]
 
 FAILURE = "failure"
+LOADED = "system.loaded_version"
 NOTHING = EMPTY._replace(value=None)
 
 
@@ -69,6 +70,13 @@ def inject(overrides: Overrides, target: Target, mode: str | None, xid: int | No
     )
     overrides = reset(overrides, target, (FAILURE,)) if isinstance(target, int) else overrides
     return assign(overrides, target, _mapping({FAILURE: block}))
+
+
+def unskewed(overrides: Overrides, *, below: bool) -> Overrides:
+    """The kernel modules are the driver's own; `below`: the profile says otherwise, so that must be cancelled."""
+    overrides = reset(overrides, "node", (LOADED,))
+    section, _, key = LOADED.partition(".")
+    return assign(overrides, "node", _mapping({section: _mapping({key: NOTHING})})) if below else overrides
 
 
 def clear(overrides: Overrides, target: Target, *, below: bool) -> Overrides:

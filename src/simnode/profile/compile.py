@@ -10,17 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from simnode.nvml.cells import ARCHITECTURES
+from simnode.partitions import MIGState
 from simnode.profile.consistency import DEFAULT_CORES_PER_NUMA, check_consistency
 from simnode.profile.devices import NO_KEYS, base_devices, check_complete, check_documented, check_values
 from simnode.profile.document import Document, Node, find
 from simnode.profile.faults import Fault, ProfileError, in_order
 from simnode.profile.identity import Identity, gpu_count, identities
 from simnode.profile.links import links, switches
+from simnode.profile.mig import in_force, in_mode, layouts, tables
 from simnode.profile.overrides import Overrides, assignments, merge
-from simnode.profile.runtime import Known, device_runtime
-from simnode.profile.sections import fabric_of, imex_of, mig_of, network_of
+from simnode.profile.pci import bridges, reserved
+from simnode.profile.runtime import Known, device_runtime, failure_mode
+from simnode.profile.sections import caps_major_of, fabric_of, imex_of, network_of
 from simnode.profile.shapes import number, text, word
 from simnode.profile.software import versions
 from simnode.profile.surroundings import Surroundings, shadowed
@@ -30,6 +34,7 @@ from simnode.state import (
     DeviceSpec,
     LinkSpec,
     NodeShape,
+    PCIeLinkSpec,
     PCIeTopology,
     Runtime,
     SoftwareVersions,
@@ -109,20 +114,21 @@ class Compiler:
         if faults:
             raise ProfileError(in_order(faults))
         state = frame.state
+        devices = [(device.spec, device.runtime) for device in made if device is not None]
         return State(
             generation=generation,
             node=state.node,
             software=state.software,
             node_shape=state.node_shape,
-            devices=tuple(device.spec for device in made if device is not None),
+            devices=tuple(spec for spec, _ in devices),
             switches=state.switches,
             fabric=state.fabric,
             imex=state.imex,
-            mig=state.mig,
+            mig=in_force(state.mig, devices),
             config_raw=state.config_raw,
             topology_raw=state.topology_raw,
             mig_profiles_raw=state.mig_profiles_raw,
-            runtime=Runtime(tuple(device.runtime for device in made if device is not None)),
+            runtime=Runtime(tuple(runtime for _, runtime in devices)),
         )
 
     def effective(self, index: int, overrides: Overrides = _NO_OVERRIDES) -> Node:
@@ -153,10 +159,18 @@ class Compiler:
         for base in bases:
             check_complete(root, base, faults)
         fabric, imex = fabric_of(root, surroundings, place), imex_of(root, surroundings)
-        caps_major = surroundings.major("SIMNODE_CAPS_MAJOR")
-        made, roots = ((), ()) if faults else identities(root, gpus)
+        caps_major = caps_major_of(root, surroundings)
+        made, roots = ((), ()) if faults else identities(root, gpus, reserved(root))
+        release = int(software.driver_version.partition(".")[0]) if made else 0
+        mig = MIGState(
+            caps_major,
+            layouts(root, bases[: len(made)], made, release, faults),
+            tables(bases[: len(made)], made, release),
+        )
         cores = number(find(root, "pcie_topology.cores_per_numa"))
-        shape = NodeShape(gpus, PCIeTopology(roots, cores or DEFAULT_CORES_PER_NUMA), network_of(root, gpus))
+        on_bus = (*(identity.pci_bus_id for identity in made), *(switch.pci_bus_id for switch in switches(root)))
+        topology = PCIeTopology(roots, cores or DEFAULT_CORES_PER_NUMA, bridges(root, roots, on_bus))
+        shape = NodeShape(gpus, topology, network_of(root, gpus))
         return _Frame(
             root=root,
             state=State(
@@ -168,7 +182,7 @@ class Compiler:
                 switches=switches(root),
                 fabric=fabric,
                 imex=imex,
-                mig=mig_of(root, made, caps_major),
+                mig=mig,
                 config_raw=self.document.raw,
                 topology_raw=self.topology.raw,
                 mig_profiles_raw=self.mig_profiles,
@@ -186,7 +200,7 @@ class Compiler:
         except ProfileError as error:
             faults.extend(error.faults)
             given = NO_KEYS
-        return tuple(merge(base, given) for base in base_devices(root, count))
+        return tuple(merge(base, given) for base in in_mode(root, base_devices(root, count)))
 
     def _device(self, frame: _Frame, index: int, overrides: Overrides, faults: list[Fault]) -> _Device | None:
         own = overrides.devices.get(index)
@@ -252,4 +266,26 @@ def _spec(index: int, device: Node, identity: Identity) -> DeviceSpec:
         vgpu_guest=None
         if guest is None
         else VGPUGuestSpec(text(find(guest, "host_driver_version")), text(find(guest, "host_driver_branch"))),
+        **_on_the_bus(device),
     )
+
+
+def _on_the_bus(device: Node) -> dict[str, Any]:
+    """What of a device's keys shows on the PCI bus."""
+    base_class, sub_class = number(find(device, "pci.base_class")), number(find(device, "pci.sub_class"))
+
+    def link(key: str) -> int:
+        return number(find(device, f"pcie.{key}")) or 0
+
+    return {
+        "pci_base_class": 0x03 if base_class is None else base_class,
+        "pci_sub_class": 0x02 if sub_class is None else sub_class,
+        "bar1_total_bytes": number(find(device, "bar1_memory.total_bytes")) or 0,
+        "pcie_link": PCIeLinkSpec(
+            link("device_max_link_gen") or link("max_link_gen"),
+            link("max_link_width"),
+            link("current_link_gen"),
+            link("current_link_width"),
+        ),
+        "off_bus": failure_mode(device) == "fallen_off_bus",
+    }

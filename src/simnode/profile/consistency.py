@@ -12,8 +12,9 @@ from simnode.nvml import layout
 from simnode.profile.document import Node, find, items
 from simnode.profile.faults import Fault, quoted
 from simnode.profile.identity import bus_id, root_id
+from simnode.profile.pci import check_bridges
 from simnode.profile.schema import BUS_ID, ROOT_ID, UUID
-from simnode.profile.shapes import number
+from simnode.profile.shapes import number, text
 
 CPUS = layout.CPU_WORDS * 64
 DEFAULT_CORES_PER_NUMA = 64
@@ -33,10 +34,20 @@ def check_consistency(root: Node, faults: list[Fault]) -> None:
     _once(_root_devices(root), _bus, "bus id in pcie_topology", faults)
     _once(_root_ids(root), _root, "root complex", faults)
     _once(_indices(root, "nvlink.device_links"), _integer, "index", faults)
-    _once(_indices(root, "mig.gpus"), _integer, "index", faults)
+    _once(_indices(root, "mig.gpus"), _index_or_all, "index", faults)
     _known_devices(root, devices, faults)
-    _mig_devices(root, faults)
+    _software(root, faults)
+    check_bridges(root, faults)
     _cpus(root, faults)
+
+
+def _software(root: Node, faults: list[Fault]) -> None:
+    """Software without a checksum is none that could be trusted, and a checksum alone is none that could be found."""
+    keys = [f"imex.software.{key}" for key in ("url", "sha256")]
+    missing = [key for key in keys if not text(find(root, key))]
+    section = find(root, "imex.software")
+    if len(missing) == 1 and section is not None:
+        faults.append(Fault(section.file, missing[0], section.line, "is missing"))
 
 
 def _once(places: _Places, identify: Callable[[Node], object], what: str, faults: list[Fault]) -> None:
@@ -69,6 +80,11 @@ def _functions(root: Node, devices: list[tuple[str, Node]]) -> _Places:
         node = find(switch, "bdf")
         if node is not None:
             yield f"nvlink.switches[{at}].bdf", node
+    for at, complex_ in enumerate(items(find(root, "pcie_topology.root_complexes"))):
+        for place, bridge in enumerate(items(find(complex_, "bridges"))):
+            node = find(bridge, "bdf")
+            if node is not None:
+                yield f"pcie_topology.root_complexes[{at}].bridges[{place}].bdf", node
 
 
 def _root_devices(root: Node) -> _Places:
@@ -105,15 +121,6 @@ def _known_devices(root: Node, devices: list[tuple[str, Node]], faults: list[Fau
             faults.append(Fault(node.file, key, node.line, f"{quoted(str(node.value))} is the bus id of no device"))
 
 
-def _mig_devices(root: Node, faults: list[Fault]) -> None:
-    for at, gpu in enumerate(items(find(root, "mig.gpus"))):
-        instances = items(find(gpu, "gpu_instances"))
-        total = sum(len(items(find(instance, "compute_instances"))) for instance in instances)
-        if total > layout.MAX_MIG_DEVICES:
-            message = f"has {total} compute instances; {layout.MAX_MIG_DEVICES} are the most"
-            faults.append(Fault(gpu.file, f"mig.gpus[{at}]", gpu.line, message))
-
-
 def _cpus(root: Node, faults: list[Fault]) -> None:
     """The image holds so many CPUs; what a root complex has must lie among them."""
     cores = number(find(root, "pcie_topology.cores_per_numa")) or DEFAULT_CORES_PER_NUMA
@@ -141,6 +148,11 @@ def _is_cpu_list(listed: str) -> bool:
 
 def _integer(node: Node) -> object:
     return node.value if isinstance(node.value, int) and not isinstance(node.value, bool) else None
+
+
+def _index_or_all(node: Node) -> object:
+    index = number(node)
+    return text(node) or None if index is None else index
 
 
 def _root(node: Node) -> object:

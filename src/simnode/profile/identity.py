@@ -75,6 +75,11 @@ def bus_id(written: str) -> str:
     return f"{int(domain, 16):04x}:{bus}:{rest}"
 
 
+def bus_of(address: str) -> int:
+    """The bus number of a bus id in State's form."""
+    return int(address.split(":")[1], 16)
+
+
 def root_id(written: str) -> str:
     """A root complex's id in State's form: `pciDDDD:BB`, lower case."""
     domain, bus = written.lower().removeprefix("pci").split(":")
@@ -87,14 +92,19 @@ def uuid_of(digits: str) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def identities(root: Node, count: int) -> tuple[tuple[Identity, ...], tuple[RootComplex, ...]]:
-    """The identities of `count` GPUs, and the PCI roots they sit below. The document must have been checked."""
+def identities(
+    root: Node, count: int, reserved: Iterable[str] = ()
+) -> tuple[tuple[Identity, ...], tuple[RootComplex, ...]]:
+    """The identities of `count` GPUs, and the PCI roots they sit below. The document must have been checked.
+
+    `reserved`: bus ids that no GPU is given that does not have one.
+    """
     listed = entries(root)
     defaults = find(root, "device_defaults")
     roots = _root_complexes(root)
     buses = {index: bus_id(text(node)) for index, node in _listed(listed, "pci.bus_id")}
     taken = set(buses.values()) | {bus_id(text(find(switch, "bdf"))) for switch in items(find(root, "nvlink.switches"))}
-    roots = _place(roots, buses, taken, count)
+    roots = _place(roots, buses, taken, count, reserved)
     uuids = {index: "GPU-" + text(node)[4:].lower() for index, node in _listed(listed, "uuid")}
     minors = {index: number(node) or 0 for index, node in _listed(listed, "minor_number")}
     serials = {index: text(node) for index, node in _listed(listed, "serial")}
@@ -143,12 +153,12 @@ def _root_complexes(root: Node) -> tuple[RootComplex, ...]:
 
 
 def _place(
-    roots: tuple[RootComplex, ...], buses: dict[int, str], taken: set[str], count: int
+    roots: tuple[RootComplex, ...], buses: dict[int, str], taken: set[str], count: int, reserved: Iterable[str]
 ) -> tuple[RootComplex, ...]:
     """Give every GPU without a bus id one: first what the roots declare and nobody has, then free buses below them."""
     placed = [list(root.device_bdfs) for root in roots]
     declared = [bdf for devices in placed for bdf in devices if bdf not in taken]
-    taken.update(declared)
+    taken.update(declared, reserved)
     for index in range(count):
         if index in buses:
             continue

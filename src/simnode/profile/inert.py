@@ -27,7 +27,6 @@ DEVICE_KEYS = (
     "gpm.supported",
     "nvlink_error",
     "grace_cpu_pair",
-    "vgpu_guest",
     "failure.after_calls",
     "failure.probability",
     "failure.seed",
@@ -38,10 +37,7 @@ NODE_KEYS = (
     "nvlink.defaults.error_rate",
     "nvlink.defaults.duty_cycle",
     "nvlink.switches[].uuid",
-    "nvlink.switches[].subsystem_id",
     "infiniband",
-    "imex",
-    "mig.caps_major",
 )
 """Of the node's own sections."""
 PROFILE_KEYS = (

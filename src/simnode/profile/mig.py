@@ -11,21 +11,24 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from simnode.profile.document import Node, find, items
-from simnode.profile.faults import Fault, quoted
-from simnode.profile.identity import Identity
-from simnode.profile.mig_fit import Wish, instance_id, places
-from simnode.profile.mig_tables import MEMORY_SLICES, Board, board_of, profiles_of
-from simnode.profile.shapes import did_you_mean, number, text, word
-from simnode.state import (
+from simnode.partitions import (
     MIG_CAP_GPUS,
     MIGGPU,
     MIGComputeInstance,
     MIGComputeProfile,
     MIGGPUInstance,
     MIGProfile,
+    MIGState,
     MIGTable,
 )
+from simnode.profile.document import Node, find, items
+from simnode.profile.faults import Fault, quoted
+from simnode.profile.identity import Identity
+from simnode.profile.mig_fit import Wish, instance_id, places
+from simnode.profile.mig_tables import MEMORY_SLICES, Board, board_of, profiles_of
+from simnode.profile.overrides import merge
+from simnode.profile.shapes import did_you_mean, number, text, word
+from simnode.state import DeviceRuntime, DeviceSpec
 
 ALL = "all"
 MODES = ("disabled", "enabled")
@@ -40,18 +43,39 @@ class _Asked:
     compute: tuple[MIGComputeProfile, ...]
 
 
-def modes(root: Node, count: int) -> tuple[Node | None, ...]:
-    """What the section lays over the keys of each of `count` devices: its MIG mode; None where it says nothing."""
-    made = []
-    for entry in _entries(root, count):
+def in_mode(root: Node, bases: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The keys of each device with the MIG mode that the section gives it; equal ones give one node, as before."""
+    made: dict[tuple[int, int], Node] = {}
+    found = []
+    for base, entry in zip(bases, _entries(root, len(bases)), strict=True):
         if entry is None:
-            made.append(None)
+            found.append(base)
             continue
         _, node = entry
-        mode = Node(_mode(node), node.file, node.line, override=False)
-        keys = {"mode_current": mode, "mode_pending": mode}
-        made.append(Node({"mig": Node(keys, node.file, node.line)}, node.file, node.line))
-    return tuple(made)
+        pair = id(base), id(node)
+        if pair not in made:
+            made[pair] = _with_mode(base, node)
+        found.append(made[pair])
+    return tuple(found)
+
+
+def _with_mode(base: Node, entry: Node) -> Node:
+    mode = Node(_mode(entry), entry.file, entry.line)
+    over = Node({"mig": Node({"mode_current": mode, "mode_pending": mode}, entry.file)}, entry.file)
+    board = _board(base)
+    if board is None:
+        return merge(base, over)
+    most = Node(board.compute_slices, entry.file, entry.line)
+    return merge(merge(Node({"mig": Node({"max_gpu_instances": most}, entry.file)}, entry.file), base), over)
+
+
+def in_force(layout: MIGState, devices: Sequence[tuple[DeviceSpec, DeviceRuntime]]) -> MIGState:
+    """The layout less the partitions of GPUs that are not in MIG mode, as an override may have it."""
+    if not layout.gpus:
+        return layout
+    on = {spec.minor_number for spec, runtime in devices if ("mig.mode_current", "enabled") in runtime.values}
+    kept = tuple(gpu for gpu in layout.gpus if gpu.minor in on)
+    return layout if len(kept) == len(layout.gpus) else MIGState(layout.caps_major, kept, layout.tables)
 
 
 def tables(bases: Sequence[Node], made: Sequence[Identity], driver: int) -> tuple[MIGTable, ...]:
@@ -78,11 +102,11 @@ def layouts(
         board = _board(bases[index])
         if board is None:
             name = quoted(text(find(bases[index], "name")))
-            faults.append(Fault(node.file, key, node.line, f"GPU {index} is a {name}, a board without MIG"))
+            faults.append(Fault(node.file, key, node.line, f"{name} is a board without MIG"))
             continue
         minor = made[index].minor_number
         if minor >= MIG_CAP_GPUS:
-            message = f"GPU {index} has minor_number {minor}; the driver has MIG capabilities for 0 to {MIG_CAP_GPUS - 1}"
+            message = f"the driver has MIG capabilities for GPUs with minor numbers 0 to {MIG_CAP_GPUS - 1} only"
             faults.append(Fault(node.file, key, node.line, message))
             continue
         asked = tuple(_asked(node, key, profiles_of(board, driver), faults))
@@ -123,7 +147,9 @@ def _asked(entry: Node, key: str, profiles: tuple[MIGProfile, ...], faults: list
         profile = by_name.get(name)
         if profile is None:
             hint = did_you_mean(name, by_name) or f"; it has {', '.join(by_name)}"
-            faults.append(Fault(node.file, f"{here}.profile", node.line, f"{quoted(name)} is no profile of this board{hint}"))
+            faults.append(
+                Fault(node.file, f"{here}.profile", node.line, f"{quoted(name)} is no profile of this board{hint}")
+            )
             continue
         count, placement = number(find(node, "count")), number(find(node, "placement"))
         if placement is not None and placement not in profile.placements:
@@ -131,36 +157,35 @@ def _asked(entry: Node, key: str, profiles: tuple[MIGProfile, ...], faults: list
             message = f"{profile.name} can begin at {allowed}, not at {placement}"
             faults.append(Fault(node.file, f"{here}.placement", node.line, message))
             continue
-        compute = tuple(_compute(node, here, profile, faults))
+        compute = _compute(node, here, profile, faults)
         for _ in range(1 if count is None else count):
             yield _Asked(profile, placement, compute)
 
 
-def _compute(node: Node, key: str, profile: MIGProfile, faults: list[Fault]) -> Iterator[MIGComputeProfile]:
+def _compute(node: Node, key: str, profile: MIGProfile, faults: list[Fault]) -> tuple[MIGComputeProfile, ...]:
     """The compute instances of a GPU instance: those that are listed, else one that fills it."""
     listed = find(node, "compute_instances")
-    by_name = {compute_name(profile, compute): compute for compute in profile.compute}
     if listed is None:
-        yield profile.compute[-1]
-        return
-    slices = 0
+        return profile.compute[-1:]
+    by_name = {compute.name: compute for compute in profile.compute}
+    made = []
     for at, entry in enumerate(items(listed)):
-        name = text(entry).removeprefix("MIG ")
-        compute = by_name.get(name)
+        compute = by_name.get(text(entry).removeprefix("MIG "))
         if compute is None:
-            message = f"{quoted(name)} is no compute instance of {profile.name}; those are {', '.join(by_name)}"
+            message = f"{quoted(text(entry))} is no compute instance of {profile.name}; those are {', '.join(by_name)}"
             faults.append(Fault(entry.file, f"{key}.compute_instances[{at}]", entry.line, message))
-            continue
-        slices += compute.slices
-        yield compute
-    if slices > profile.slices:
-        message = f"need {slices} compute slices; a {profile.name} has {profile.slices}"
+        else:
+            made.append(compute)
+    if places(_wishes(made)) is None:
+        need = sum(compute.slices for compute in made)
+        message = f"do not fit: {need} compute slices are wanted, and a {profile.name} has {profile.slices}"
         faults.append(Fault(listed.file, f"{key}.compute_instances", listed.line, message))
+        return ()
+    return tuple(made)
 
 
-def compute_name(profile: MIGProfile, compute: MIGComputeProfile) -> str:
-    """As nvidia-smi names it: one that fills its GPU instance has that one's name."""
-    return profile.name if compute.slices == profile.slices else f"{compute.slices}c.{profile.name}"
+def _wishes(computes: Sequence[MIGComputeProfile]) -> list[Wish]:
+    return [Wish(compute.slices, compute.placements) for compute in computes]
 
 
 def _placed(asked: tuple[_Asked, ...], board: Board, gpu: str) -> tuple[MIGGPUInstance, ...] | None:
@@ -177,20 +202,12 @@ def _placed(asked: tuple[_Asked, ...], board: Board, gpu: str) -> tuple[MIGGPUIn
     made = []
     for one, start in zip(asked, starts, strict=True):
         own = instance_id(start, one.profile.size, MEMORY_SLICES[board.compute_slices])
-        inner = places([Wish(compute.slices, compute.placements) for compute in one.compute])
-        if inner is None:
-            return None
-        made.append(
-            MIGGPUInstance(
-                own,
-                tuple(
-                    MIGComputeInstance(at, _uuid(gpu, own, at, compute_name(one.profile, compute)), compute.number, first)
-                    for at, (compute, first) in enumerate(zip(one.compute, inner, strict=True))
-                ),
-                one.profile.number,
-                start,
-            )
+        inner = places(_wishes(one.compute)) or ()
+        compute = tuple(
+            MIGComputeInstance(at, _uuid(gpu, own, at, profile.name), profile.number, first)
+            for at, (profile, first) in enumerate(zip(one.compute, inner, strict=True))
         )
+        made.append(MIGGPUInstance(own, compute, one.profile.number, start))
     return tuple(sorted(made, key=lambda instance: instance.id))
 
 
@@ -211,4 +228,4 @@ def _too_much(asked: tuple[_Asked, ...], board: Board) -> str:
     memory = sum(one.profile.size for one in asked)
     compute = sum(one.profile.slices for one in asked)
     need = f"{memory} of {MEMORY_SLICES[board.compute_slices]} memory slices and {compute} of {board.compute_slices}"
-    return f"{listed} do not fit on one GPU: they need {need} compute slices, each from where its profile can begin"
+    return f"{listed} do not fit on one GPU: they need {need} compute slices, each at a place of its own"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+
 @dataclass(frozen=True)
 class Wish:
     """`size` slices in a row from one of `placements` on."""
@@ -42,7 +43,7 @@ def _place(wishes: Sequence[Wish], order: Sequence[int], taken: int, found: dict
 
 
 def instance_id(start: int, size: int, memory_slices: int) -> int:
-    """The id of a GPU instance by its memory slices: the whole is 0, then halves from 1, quarters from 3, eighths from 7.
+    """A GPU instance's id by its memory slices: the whole is 0, halves are 1 and 2, quarters 3 to 6, eighths from 7.
 
     So counts the kernel module, for boards with four memory slices just as far as they go.
     """

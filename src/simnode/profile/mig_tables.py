@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from simnode.state import MIGComputeProfile, MIGProfile
+from simnode.partitions import MIGComputeProfile, MIGProfile
 
 MEMORY_SLICES = {7: 8, 4: 4}
 """Memory slices of a board by its compute slices."""
@@ -58,7 +58,7 @@ _COMPUTE = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Board:
     """Rows in the order of its geometry: name, MiB, multiprocessors, decoders, copy engines, JPEG, OFA, encoders.
 
@@ -195,16 +195,14 @@ BOARDS = (
         ),
     ),
 )
+_VENDOR = 0x10DE
+_DRIVER_OF_NEWER_MEMORY = 550
 _BY_DEVICE = {device: board for board in BOARDS for device in board.devices}
 
 
 def board_of(pci_device_id: int) -> Board | None:
     """The board of that PCI id (`device << 16 | vendor`); None if it has no MIG."""
     return _BY_DEVICE.get(pci_device_id >> 16) if pci_device_id & 0xFFFF == _VENDOR else None
-
-
-_VENDOR = 0x10DE
-_DRIVER_OF_NEWER_MEMORY = 550
 
 
 @cache
@@ -237,6 +235,7 @@ def profiles_of(board: Board, driver: int) -> tuple[MIGProfile, ...]:
                 compute=tuple(
                     MIGComputeProfile(
                         number=compute,
+                        name=name if part == slices else f"{part}c.{name}",
                         slices=part,
                         instances=len(starts),
                         multiprocessors=processors if part == slices else part * slice_processors,

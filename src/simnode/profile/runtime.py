@@ -8,6 +8,7 @@ for another is filled in. Sources: the real captures (facts on boards and NVML) 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from simnode.nvml.cells import ARCHITECTURES, CELLS, FABRIC_STATES, NO_PERMISSION, NOT_SUPPORTED, Cell
 from simnode.profile.document import Node, fields, find, items
@@ -138,10 +139,11 @@ def device_runtime(
     _ecc(values)
     _fabric(values, device)
     _nvlink(values, root)
-    mode = word(find(device, "failure.mode"), FAILURE_MODES) if _trips_at_once(device) else None
+    mode = failure_mode(device)
     if mode == "ecc_uncorrectable":
         _uncorrectable(values, generation)
     move(values, pinned, motion)
+    _partitioned(values, pinned)
     for key in IDENTITY:
         values.pop(key, None)
     return DeviceRuntime(
@@ -153,6 +155,11 @@ def device_runtime(
         GPU_IS_LOST if mode in ("lost", "fallen_off_bus") else 0,
         _events(device),
     )
+
+
+def failure_mode(device: Node) -> str | None:
+    """The fault that is in force from the start, None if none is."""
+    return word(find(device, "failure.mode"), FAILURE_MODES) if _trips_at_once(device) else None
 
 
 def _value(cell: Cell, node: Node) -> Value | None:
@@ -207,6 +214,14 @@ def _architecture(values: Values, pinned: set[str], generation: int) -> None:
         absent.append("mig.mode_")
     for key in [key for key in values if key.startswith(tuple(absent)) and key not in pinned]:
         del values[key]
+
+
+def _partitioned(values: Values, pinned: set[str]) -> None:
+    """A GPU in MIG mode tells no utilisation: it has no engines of its own any more."""
+    if values.get("mig.mode_current") == "enabled":
+        for key in ("gpu", "memory", "encoder", "decoder", "jpeg", "ofa"):
+            if f"utilization.{key}" not in pinned:
+                values[f"utilization.{key}"] = Refusal(NOT_SUPPORTED)
 
 
 def _reliability(values: Values, generation: int) -> None:
@@ -389,10 +404,13 @@ def _range(steps: Node | None) -> Sequence[int]:
     """{from, to, step}: from the fastest down; half steps are cut off, as the driver does."""
     fastest, slowest = decimal(find(steps, "from")) or 0.0, decimal(find(steps, "to")) or 0.0
     step = decimal(find(steps, "step"))
-    if not step:
-        return ()
+    return _steps(fastest, slowest, step) if step else ()
+
+
+@lru_cache(maxsize=256)
+def _steps(fastest: float, slowest: float, step: float) -> tuple[int, ...]:
     count = int((fastest - slowest) / step) + 1
-    return [int(fastest - at * step) for at in range(count)]
+    return tuple(int(fastest - at * step) for at in range(count))
 
 
 def _processes(device: Node) -> tuple[ProcessSpec, ...]:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from simnode.nvml import layout
 from simnode.nvml.cells import CELLS, Cell
+from simnode.profile.pci_ports import PORTS
 from simnode.profile.shapes import Either, Items, Scalar, Shape, Table
 
 U32 = (1 << 32) - 1
@@ -34,7 +35,6 @@ DERIVED = frozenset(
         "pci.domain",
         "pci.bus",
         "pci.device",
-        "numa_node",
         "clocks_throttle_reasons.active",
     ]
 )
@@ -98,7 +98,7 @@ LINK_STATES = ("active", "up", "enabled", "inactive", "down", "disabled")
 LINK_REMOTES = ("gpu", "switch", "nvswitch", "cpu", "c2c")
 
 _UNIT_RANGES = {"%": 100, "C": 250, "mW": 100_000_000, "MHz": 65_535, "bit": 1 << 20, "KB/s": U32}
-_MOST = {  # members of NVML's structs that are narrower than a word
+_MOST = {  # members of NVML's structs that are narrower than a word, and what there is room for
     "platform.slot_number": 255,
     "platform.tray_index": 255,
     "platform.host_id": 255,
@@ -112,6 +112,9 @@ _MOST = {  # members of NVML's structs that are narrower than a word
     "pci.base_class": 255,
     "pci.sub_class": 255,
     "fan.count": 16,
+    "mig.max_gpu_instances": layout.MAX_GPU_INSTANCES,
+    "retired_pages.single_bit_retirement.count": 64,
+    "retired_pages.double_bit_retirement.count": 64,
 }
 
 
@@ -268,7 +271,7 @@ _IDENTITY_KEYS: dict[str, Shape] = {
     "minor_number": _count(254),  # 255 is nvidiactl's
     "pci.bus_id": BUS,
     "grace_cpu_pair": _count(),
-    "vgpu_guest": Table({"host_driver_version": _text(31), "host_driver_branch": _text(31)}, ("host_driver_version",)),
+    "vgpu_guest": Table({"host_driver_version": _text(10), "host_driver_branch": _text(10)}, ("host_driver_version",)),
 }
 
 
@@ -334,6 +337,9 @@ PCIE_TOPOLOGY = Table(
                     "id": _matching(ROOT_ID, "a PCI root such as pci0000:00"),
                     "numa_node": Scalar("int", -1, 63),
                     "devices": Items(BUS, layout.MAX_DEVICES),
+                    "bridges": Items(
+                        Table({"bdf": BUS, "port": _word(*PORTS), "bus": _count(255)}, ("bdf", "port", "bus")), 256
+                    ),
                     "cpu_affinity": _matching(
                         r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", "CPUs such as 0-55,112-167"
                     ),
@@ -370,33 +376,30 @@ MIG = Table(
         "gpus": Items(
             Table(
                 {
-                    "index": _count(layout.MAX_DEVICES - 1),
+                    "index": _matching(r"all|[0-9]|[1-5][0-9]|6[0-3]", "a GPU's index, or all"),
+                    "mode": _word("disabled", "enabled"),
                     "gpu_instances": Items(
                         Table(
                             {
-                                "id": _count(255),
-                                "compute_instances": Items(
-                                    Table(
-                                        {
-                                            "id": _count(7),
-                                            "uuid": _matching(
-                                                r"MIG-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", "a MIG UUID"
-                                            ),
-                                        },
-                                        ("id", "uuid"),
-                                    ),
-                                    layout.MAX_MIG_DEVICES,
-                                ),
+                                "profile": _text(31),
+                                "count": Scalar("int", 1, 7),
+                                "placement": _count(7),
+                                "compute_instances": Items(_text(31), 7),
                             },
-                            ("id", "compute_instances"),
+                            ("profile",),
                         ),
-                        layout.MAX_MIG_DEVICES,
+                        7,
                     ),
-                },
-                ("index", "gpu_instances"),
+                }
             ),
-            layout.MAX_DEVICES,
+            layout.MAX_DEVICES + 1,
         ),
+    }
+)
+_SOFTWARE = Table(
+    {
+        "url": _matching(r"(https?|file)://[!-~]+", "a URL of https, http or file", 2047),
+        "sha256": _matching(r"[0-9a-f]{64}", "a SHA-256: 64 digits of 0-9 and a-f"),
     }
 )
 PROFILE = Table(
@@ -405,6 +408,7 @@ PROFILE = Table(
         "system": Table(
             {
                 "driver_version": VERSION,
+                "loaded_version": VERSION,
                 "nvml_version": _matching(r"[0-9]{2}\.[0-9]{3}(\.[0-9]{2,3}){0,2}", "a version such as 12.550.163.01"),
                 "cuda_version": _matching(r"[0-9]{1,2}\.[0-9]{1,2}(\.[0-9]+)?", "a CUDA version such as 12.4"),
                 "cuda_version_major": Scalar("int", 1, 99),
@@ -419,7 +423,15 @@ PROFILE = Table(
         "infiniband": INFINIBAND,
         "dynamic_metrics_defaults": DYNAMIC_METRICS,
         "fabricmanager": Table({"enabled": FLAG, "state_dir": STATE_DIR}),
-        "imex": Table({"enabled": FLAG, "imex_major": _MAJOR, "caps_major": _MAJOR}),
+        "imex": Table(
+            {
+                "enabled": FLAG,
+                "imex_major": _MAJOR,
+                "caps_major": _MAJOR,
+                "channels": Scalar("int", 1, 2048),
+                "software": _SOFTWARE,
+            }
+        ),
         "mig": MIG,
     },
     ("version",),

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from simnode.profile.document import Node, find, items
-from simnode.profile.identity import Identity, uuid_of
+from simnode.partitions import MIGState
+from simnode.profile.document import Node, find
+from simnode.profile.identity import uuid_of
 from simnode.profile.shapes import number, text
 from simnode.profile.surroundings import Surroundings
 from simnode.profile.topology import Place
-from simnode.state import (
-    MIGGPU,
-    FabricState,
-    IMEXState,
-    MIGComputeInstance,
-    MIGGPUInstance,
-    MIGState,
-    NetworkShape,
-)
+from simnode.state import FabricState, IMEXSoftware, IMEXState, NetworkShape
 
 DEFAULT_STATE_DIR = "/run/simnode/fabricmanager"
 
@@ -51,29 +44,16 @@ def imex_of(root: Node, surroundings: Surroundings) -> IMEXState:
     major = surroundings.major("SIMNODE_IMEX_MAJOR") or number(find(root, "imex.imex_major"))
     caps = surroundings.major("SIMNODE_CAPS_MAJOR") or number(find(root, "imex.caps_major"))
     default = IMEXState()
-    return IMEXState(enabled, major or default.imex_major, caps or default.caps_major)
+    channels = number(find(root, "imex.channels")) or default.channels
+    url, sha256 = (text(find(root, f"imex.software.{key}")) for key in ("url", "sha256"))
+    software = IMEXSoftware(url, sha256) if url and sha256 else None
+    return IMEXState(enabled, major or default.imex_major, caps or default.caps_major, channels, software)
 
 
-def mig_of(root: Node, made: tuple[Identity, ...], caps_major: int | None) -> MIGState:
-    """The partitions that the GPUs boot with."""
-    caps = caps_major or number(find(root, "mig.caps_major")) or number(find(root, "imex.caps_major"))
-    gpus = []
-    for entry in items(find(root, "mig.gpus")):
-        index = number(find(entry, "index")) or 0
-        if index >= len(made):
-            continue
-        instances = tuple(
-            MIGGPUInstance(
-                number(find(instance, "id")) or 0,
-                tuple(
-                    MIGComputeInstance(number(find(compute, "id")) or 0, text(find(compute, "uuid")))
-                    for compute in items(find(instance, "compute_instances"))
-                ),
-            )
-            for instance in items(find(entry, "gpu_instances"))
-        )
-        gpus.append(MIGGPU(made[index].minor_number, instances))
-    return MIGState(caps or MIGState().caps_major, tuple(gpus))
+def caps_major_of(root: Node, surroundings: Surroundings) -> int:
+    """The major of the driver's capability devices."""
+    given = surroundings.major("SIMNODE_CAPS_MAJOR") or number(find(root, "mig.caps_major"))
+    return given or number(find(root, "imex.caps_major")) or MIGState().caps_major
 
 
 def network_of(root: Node, count: int) -> NetworkShape:

@@ -63,11 +63,12 @@ def versions(root: Node, option: str | None, environ: Mapping[str, str], faults:
         driver = ""
     if not driver:
         return SoftwareVersions("", "", "")
-    cuda = cuda_of(driver)
+    cuda, loaded = cuda_of(driver), text(find(root, "system.loaded_version"))
+    loaded = "" if loaded == driver else loaded
     if driver != own:
-        return SoftwareVersions(driver, _nvml(driver), cuda)
+        return SoftwareVersions(driver, _nvml(driver), cuda, loaded)
     nvml = text(find(root, "system.nvml_version")) or _nvml(driver)
-    return SoftwareVersions(driver, nvml, _own_cuda(root) or cuda)
+    return SoftwareVersions(driver, nvml, _own_cuda(root) or cuda, loaded)
 
 
 def _nvml(driver: str) -> str:

@@ -30,7 +30,7 @@ from simnode.sandbox.namespaces import die_with_parent
 from simnode.sandbox.spawn import REPORT, STATE
 from simnode.simulators.fabricmanager import FabricManager
 from simnode.simulators.gpudriver import DriverFiles, GPUDriver, machine_kernel
-from simnode.simulators.imex import IMEX
+from simnode.simulators.imex import IMEX, Software
 from simnode.simulators.migcaps import MIGCaps
 from simnode.simulators.nvlink import NVLink
 from simnode.simulators.pcibus import PCIBus
@@ -100,7 +100,8 @@ def _configured(options: Mapping[str, str], root: Path, source: FileSource, log:
     kernel = machine_kernel()
     driver = GPUDriver(host, files, devices, os.uname().machine, kernel)
     reports = Reports()
-    fabric_manager, imex = FabricManager(host, reports.report, log), IMEX(host, devices, kernel.procfs)
+    fabric_manager = FabricManager(host, reports.report, log)
+    imex = IMEX(host, devices, kernel.procfs, Software(root, reports.report, log))
     simulators = (driver, fabric_manager, imex, MIGCaps(host, devices), NVLink(host), PCIBus(host))
     return AgentConfig(simulators=simulators, source=source, log=log, reports=reports)
 

@@ -59,4 +59,8 @@ class TreeSimulator(ABC):
         self._host.converge(self.name, self.tree(state, facts))
 
     def _unmake(self) -> None:
-        self._host.converge(self.name, Tree.empty)
+        self._host.converge(self.name, self._lasting())
+
+    def _lasting(self) -> Tree:
+        """What outlives the node on purpose."""
+        return Tree.empty

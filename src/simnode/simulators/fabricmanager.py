@@ -168,8 +168,12 @@ class _Marker:
             found = beneath.stat(MARKER)
             if found is not None and stat.S_ISREG(found.st_mode):
                 directory, name = beneath.place(MARKER)
-                with contextlib.suppress(FileNotFoundError):
+                try:
                     os.unlink(name, dir_fd=directory)
+                except FileNotFoundError:
+                    pass
+                except OSError as error:
+                    raise OSError(error.errno, f"cannot remove it: {error.strerror}", MARKER) from None
 
 
 def _put(beneath: Beneath) -> None:

@@ -284,8 +284,9 @@ class FileSource:
             raise
         for fault in unknown:
             self._log.warning("source: %s; it is ignored", fault)
+        accepted = self._accept(state)
         self._compiler, self._overrides = compiler, overrides
-        return state
+        return accepted
 
     def _compiler_of(self, contents: _Contents, unknown: list[Fault]) -> Compiler:
         known = self._compiler

@@ -13,17 +13,23 @@ from pathlib import Path
 import msgspec
 
 from simnode.nvml.image import Publisher
+from simnode.simulators.gpudriver.kernellog import KernelLog
 from simnode.state import EventSpec, State
 
 RAISED = "state/events"
+_XID = 0x8  # nvml.h's nvmlEventTypeXidCriticalError
 
 _Raised = dict[str, tuple[EventSpec, ...]]
 
 
 class Events:
-    """What was raised on the node whose root is `root`, by the UUID of the GPU. Blocks on the disk."""
+    """What was raised on the node whose root is `root`, by the UUID of the GPU. Blocks on the disk.
 
-    def __init__(self, root: Path) -> None:
+    XIDs are said in the kernel's log before anybody hears of them through NVML.
+    """
+
+    def __init__(self, root: Path, log: KernelLog) -> None:
+        self._log = log
         self._path = root / RAISED
         self._raised: _Raised | None = None
 
@@ -35,6 +41,8 @@ class Events:
             before = raised.get(device.uuid, ())
             for event in runtime.events:
                 if event not in before:
+                    if event.kind == _XID:
+                        self._log.xid(device, runtime, event.data)
                     publisher.event(device.index, event.kind, event.data)
             if runtime.events:
                 in_force[device.uuid] = runtime.events

@@ -66,9 +66,10 @@ def version(driver_version: str, machine: str) -> bytes:
     return f"NVRM version: {banner}\nGCC version:  {COMPILER}\n".encode()
 
 
-def params() -> bytes:
+def params(imex_channels: int = 2048) -> bytes:
     """`params`: the module's parameters, numbers first; device files are 0666 and the driver may modify them."""
-    lines = [f"{key}: {value}" for key, value in _NUMBERS.items()]
+    numbers = {**_NUMBERS, "ImexChannelCount": imex_channels}
+    lines = [f"{key}: {value}" for key, value in numbers.items()]
     lines += [f'{key}: "{value}"' for key, value in _TEXTS.items()]
     return ("\n".join(lines) + "\n").encode()
 

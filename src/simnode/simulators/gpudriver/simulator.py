@@ -11,21 +11,33 @@ from typing import Literal
 
 import msgspec
 
-from simnode.host import CharacterDevice, Directory, File, Host, Link, LiveFile, StandIn, Surface, Tree, TreeError
+from simnode.host import (
+    CharacterDevice,
+    Directory,
+    File,
+    Host,
+    Link,
+    LiveFile,
+    StandIn,
+    Surface,
+    Tree,
+    TreeError,
+    livetexts,
+)
 from simnode.nvml.cells import IMAGE
 from simnode.nvml.encode import Memory
 from simnode.nvml.image import Publisher, encode
 from simnode.nvml.layout import IMAGE_NAME
 from simnode.simulators import TreeSimulator, in_thread
-from simnode.simulators.gpudriver import procfs
+from simnode.simulators.gpudriver import modules, procfs
 from simnode.simulators.gpudriver.config import with_num_devices
 from simnode.simulators.gpudriver.events import Events
+from simnode.simulators.gpudriver.kernellog import LOG, NO_KERNEL, Kernel, KernelLog
+from simnode.simulators.gpudriver.modules import FRONTEND_MAJOR, UVM_MAJOR
 from simnode.state import Facts, State
 
 Devices = Literal["node", "stand-in", "none"]
 
-FRONTEND_MAJOR = 195
-UVM_MAJOR = 510
 FIXED_NODES = (
     ("nvidiactl", FRONTEND_MAJOR, 255),
     ("nvidia-modeset", FRONTEND_MAJOR, 254),
@@ -49,12 +61,14 @@ class GPUDriver(TreeSimulator):
     """Stages the driver's footprint and keeps the image in it up to date.
 
     `devices` says what a device node is here: a real one (needs CAP_MKNOD), a stand-in (needs a mount namespace of our
-    own) or nothing at all. `machine` is the kernel's name of the architecture.
+    own) or nothing at all. `machine` is the kernel's name of the architecture, `kernel` the rest of it.
     """
 
     name = "gpudriver"
 
-    def __init__(self, host: Host, files: DriverFiles, devices: Devices, machine: str = "x86_64") -> None:
+    def __init__(
+        self, host: Host, files: DriverFiles, devices: Devices, machine: str = "x86_64", kernel: Kernel = NO_KERNEL
+    ) -> None:
         super().__init__(host)
         self._files = files
         self._devices = devices
@@ -64,18 +78,27 @@ class GPUDriver(TreeSimulator):
         self._publisher: Publisher | None = None
         self._mapped = (0, 0)
         self._encoded = Memory()
-        self._events = Events(host.root)
+        self._kernel = kernel
+        self._modules: tuple[str, tuple[Surface, ...]] = ("", ())
+        self._events = Events(host.root, KernelLog(host.root, kernel))
 
     def tree(self, state: State, facts: Facts) -> Tree:  # noqa: ARG002
         """All surfaces of `state`. Raises TreeError if the state names what cannot be one component of a path."""
-        return Tree((*self._nodes(state), *self._programs(state), *self._proc(state), *_config(state)))
+        kernel = (*self._proc(state), *self._kernel_faces(state))
+        return Tree((*self._nodes(state), *self._programs(state), *kernel, *_config(state)))
 
     async def patch(self, state: State, facts: Facts) -> None:
         """Publish what the devices of `state` read into the staged image; nothing else changes."""
         await in_thread(lambda: self._publish(state, facts))
 
+    def _differs(self, state: State, facts: Facts) -> bool:
+        return super()._differs(state, facts) or livetexts.differ(
+            self._host.root, modules.texts(state, self._kernel.procfs)
+        )
+
     def _make(self, state: State, facts: Facts) -> None:
         super()._make(state, facts)
+        livetexts.write(self._host.root, modules.texts(state, self._kernel.procfs))
         self._publish(state, facts)
 
     def _publish(self, state: State, facts: Facts) -> None:
@@ -125,11 +148,19 @@ class GPUDriver(TreeSimulator):
             self._libraries[name] = File(path, content, 0o755)
         return self._libraries[name]
 
+    def _kernel_faces(self, state: State) -> Iterator[Surface]:
+        """The modules, the same values as long as their version is; and the file that their log is written to."""
+        release = state.software.kernel_version
+        if self._modules[0] != release:
+            self._modules = release, tuple(modules.surfaces(release))
+        yield from self._modules[1]
+        yield LiveFile(LOG, 0)
+
     def _proc(self, state: State) -> Iterator[Surface]:
-        release = state.software.driver_version
+        release = state.software.kernel_version
         yield Directory(PROC)
         yield File(f"{PROC}/version", procfs.version(release, self._machine), 0o444)
-        yield File(f"{PROC}/params", procfs.params(), 0o444)
+        yield File(f"{PROC}/params", procfs.params(state.imex.channels), 0o444)
         yield Directory(f"{PROC}/gpus")
         for device in state.devices:
             path = f"{PROC}/gpus/{_component(device.pci_bus_id)}/information"
