@@ -35,8 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What looks at the machine comes first."""
-    items.sort(key=lambda item: rooms.room(item.nodeid) != "machine")
+    """What takes longest comes first."""
+    items.sort(key=lambda item: rooms.rank(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)

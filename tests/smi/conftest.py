@@ -56,7 +56,7 @@ class Smi:
         done = subprocess.run(
             [self.program, *arguments],
             env=environ,
-            cwd=image,
+            cwd=image if image is not None and image.is_dir() else None,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=30,
