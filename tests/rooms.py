@@ -1,8 +1,8 @@
 """Who tests what when several workers share the suite: a folder is one worker's, so what its tests share is made once.
 
-The folders whose tests look at the whole machine are one worker's together, one test after the other. What takes longest
-comes first, so that the workers end together. (pytest-xdist's own groups are lost with pytest 9.2: it no longer keeps an
-item's id where they are written.)
+The folders whose tests look at the whole machine are one worker's together, one test after the other. What takes
+longest comes first, so that the workers end together. (pytest-xdist's own groups are lost with pytest 9.2: it no longer
+keeps an item's id where they are written.)
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import PurePath
 from xdist.scheduler import LoadScopeScheduling
 
 MACHINE = ("sandbox", "standing")
-"""The folders whose tests compare the machine's mounts and device nodes before and after; no other room changes them."""
+"""The folders whose tests compare the machine's mounts and device nodes before and after; no other changes them."""
 
 FIRST = ("machine", "consumers", "agent_host", "smi", "doctor", "fire", "nvml_library", "mig", "cri")
 """The rooms that take longest."""
