@@ -34,8 +34,13 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(str(error)) from None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes longest comes first; as root, some rooms' tests take turns between the two users."""
+    if os.geteuid() == 0 and examples.MORE == 1:
+        out = rooms.left_out(items)
+        config.hook.pytest_deselected(items=out)
+        gone = set(map(id, out))
+        items[:] = [item for item in items if id(item) not in gone]
     items.sort(key=lambda item: rooms.rank(item.nodeid))
 
 

@@ -7,12 +7,23 @@ keeps an item's id where they are written.)
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterable
 from pathlib import PurePath
 
+import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 MACHINE = ("sandbox", "standing")
 """The folders whose tests compare the machine's mounts and device nodes before and after; no other changes them."""
+
+TAKING_TURNS = ("agent_host", "standing")
+"""The folders in which a test of both users runs as one of them only, unless everything is wanted.
+
+Their nodes cost most, and what differs between the users is the concern of other folders.
+"""
+
+USERS = ("root", "ordinary")
 
 FIRST = ("machine", "consumers", "agent_host", "smi", "doctor", "fire", "nvml_library", "mig", "cri")
 """The rooms that take longest."""
@@ -22,6 +33,22 @@ def rank(nodeid: str) -> int:
     """Where a test's room stands in the order."""
     where = room(nodeid)
     return FIRST.index(where) if where in FIRST else len(FIRST)
+
+
+def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Of the tests that take turns, the half that is not run: which one, each test's name decides, always alike."""
+    out = []
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        folder = PurePath(item.nodeid.partition("::")[0]).parts[1]
+        if callspec is None or "uid" not in callspec.params or folder not in TAKING_TURNS:
+            continue
+        words = callspec.id.split("-")
+        words.remove(callspec.params["uid"])
+        turn = zlib.crc32(f"{getattr(item, 'originalname', '')}[{'-'.join(words)}]".encode()) % 2
+        if USERS[turn] != callspec.params["uid"] and not item.get_closest_marker("both_users"):
+            out.append(item)
+    return out
 
 
 def room(nodeid: str) -> str:

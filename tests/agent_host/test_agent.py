@@ -228,6 +228,7 @@ def test_a_real_driver_is_respected(host: HostRoot) -> None:
     assert host.end(host.ready(host.agent("--force")))[0] == 0
 
 
+@pytest.mark.both_users
 @pytest.mark.parametrize("major", [195, 1])
 def test_a_device_of_the_real_drivers_major_shows_it(host: HostRoot, major: int) -> None:
     if os.geteuid() != 0:
@@ -317,6 +318,7 @@ def test_a_mistake_is_one_line_and_makes_nothing(host: HostRoot, words: list[str
     assert snapshot(host.root) == before
 
 
+@pytest.mark.both_users
 def test_a_root_that_cannot_be_written_is_one_line(host: HostRoot) -> None:
     if host.uid == 0:
         pytest.skip("root can write everywhere")

@@ -85,6 +85,7 @@ def test_clean_names_a_strangers_directory_or_link_and_takes_away_the_rest(host:
     assert not (host.root / "run/simnode").exists()
 
 
+@pytest.mark.both_users
 def test_clean_makes_nothing_for_a_user_who_may_not_and_says_who_may(host: HostRoot) -> None:
     if host.uid == 0:
         pytest.skip("root may")

@@ -13,12 +13,15 @@ import pytest
 from simnode.sources.file import OVERRIDES
 from tests.agent_host.conftest import Make
 from tests.agent_host.running import HostRoot, snapshot, staged, without_what_outlives
+from tests.examples import MORE
 from tests.users import as_user
 
 ROOT = Path(__file__).parents[2]
-ROUNDS, KILLS = 5, 20
+ROUNDS, KILLS = (10 if MORE > 1 else 2), 20
+"""200 kills of each user's agent where everything is wanted."""
 
 
+@pytest.mark.both_users
 @pytest.mark.timeout(300)
 def test_after_many_kills_the_host_is_what_is_wanted_and_then_as_before(host: HostRoot, another: Make) -> None:
     before = snapshot(host.root)

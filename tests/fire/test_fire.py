@@ -10,7 +10,7 @@ from tests.fire.campaign import burn
 
 THOROUGH = bool(os.environ.get("SIMNODE_THOROUGH"))
 SEEDS = range(1, 21) if THOROUGH else range(1, 3)
-STEPS = 500 if THOROUGH else 80
+STEPS = 500 if THOROUGH else 50
 
 
 @pytest.mark.timeout(900)
