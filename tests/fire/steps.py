@@ -202,7 +202,10 @@ def _harm(life: Life, path: str) -> None:
     elif way == "mode":
         at.chmod(0o600)
     elif at.is_file() and "image." not in path:
+        mode = at.stat().st_mode & 0o7777
+        at.chmod(mode | 0o200)
         at.write_bytes(b"altered")
+        at.chmod(mode)
 
 
 async def jump(life: Life) -> None:
