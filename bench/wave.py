@@ -34,8 +34,8 @@ async def _waves(directory: str, *, real_nodes: bool, imex: bool) -> tuple[float
     from simnode.host import Host
     from simnode.profile import Options, compile_state, load_board
     from simnode.sandbox.installed import native
+    from simnode.simulators import Devices
     from simnode.simulators.gpudriver import DriverFiles, GPUDriver, machine_kernel
-    from simnode.simulators.gpudriver.simulator import Devices
     from simnode.simulators.imex import IMEX, Software
     from simnode.simulators.pcibus import PCIBus
     from simnode.state import Facts

@@ -139,7 +139,7 @@ static unsigned int traits_of(nvmlDevice_t device, unsigned int driver)
 static nvmlReturn_t tell_gpu(struct page *page, nvmlDevice_t device, unsigned int driver, const unsigned int *wanted)
 {
     struct subject subject = {.device = device, .driver = driver};
-    struct pair ecc;
+    unsigned int ecc, pending;
     nvmlPciInfo_t pci;
     nvmlReturn_t code = nvmlDeviceGetPciInfo_v3(device, &pci);
 
@@ -151,7 +151,7 @@ static nvmlReturn_t tell_gpu(struct page *page, nvmlDevice_t device, unsigned in
         return code;
     }
     subject.traits = traits_of(device, driver);
-    subject.ecc_on = fill_ecc_mode(device, &ecc) == NVML_SUCCESS && ecc.current == 1;
+    subject.ecc_on = nvmlDeviceGetEccMode(device, &ecc, &pending) == NVML_SUCCESS && ecc == 1;
     printf(page->xml ? "\t<gpu id=\"%s\">\n" : "GPU %s\n", pci.busId);
     page->depth++;
     query_walk(page, query_board, &subject, wanted);

@@ -2,55 +2,6 @@
 #define _GNU_SOURCE
 #include "query_reads.h"
 
-nvmlReturn_t fill_mig_mode(nvmlDevice_t device, void *pair)
-{
-    struct pair *out = pair;
-
-    return nvmlDeviceGetMigMode(device, &out->current, &out->pending);
-}
-
-nvmlReturn_t fill_ecc_mode(nvmlDevice_t device, void *pair)
-{
-    struct pair *out = pair;
-
-    return nvmlDeviceGetEccMode(device, &out->current, &out->pending);
-}
-
-nvmlReturn_t fill_operation_mode(nvmlDevice_t device, void *pair)
-{
-    struct pair *out = pair;
-
-    return nvmlDeviceGetGpuOperationMode(device, &out->current, &out->pending);
-}
-
-nvmlReturn_t fill_encoder_utilization(nvmlDevice_t device, void *pair)
-{
-    struct pair *out = pair;
-
-    return nvmlDeviceGetEncoderUtilization(device, &out->current, &out->pending);
-}
-
-nvmlReturn_t fill_decoder_utilization(nvmlDevice_t device, void *pair)
-{
-    struct pair *out = pair;
-
-    return nvmlDeviceGetDecoderUtilization(device, &out->current, &out->pending);
-}
-
-nvmlReturn_t fill_jpeg_utilization(nvmlDevice_t device, void *pair)
-{
-    struct pair *out = pair;
-
-    return nvmlDeviceGetJpgUtilization(device, &out->current, &out->pending);
-}
-
-nvmlReturn_t fill_ofa_utilization(nvmlDevice_t device, void *pair)
-{
-    struct pair *out = pair;
-
-    return nvmlDeviceGetOfaUtilization(device, &out->current, &out->pending);
-}
-
 nvmlReturn_t fill_bbx(nvmlDevice_t device, void *bbx)
 {
     struct bbx *out = bbx;

@@ -42,10 +42,6 @@ query_show show_draw; /* at least a watt */
 query_show show_mib;
 
 /* Structures to fill, as the functions that have several answers. */
-struct pair {
-    unsigned int current;
-    unsigned int pending;
-};
 struct bbx {
     unsigned long long time_us;
     unsigned long long duration_us;
@@ -56,13 +52,6 @@ struct remapped {
     unsigned int pending;
     unsigned int failed;
 };
-nvmlReturn_t fill_mig_mode(nvmlDevice_t device, void *pair);
-nvmlReturn_t fill_ecc_mode(nvmlDevice_t device, void *pair);
-nvmlReturn_t fill_operation_mode(nvmlDevice_t device, void *pair);
-nvmlReturn_t fill_encoder_utilization(nvmlDevice_t device, void *pair);
-nvmlReturn_t fill_decoder_utilization(nvmlDevice_t device, void *pair);
-nvmlReturn_t fill_jpeg_utilization(nvmlDevice_t device, void *pair);
-nvmlReturn_t fill_ofa_utilization(nvmlDevice_t device, void *pair);
 nvmlReturn_t fill_bbx(nvmlDevice_t device, void *bbx);
 nvmlReturn_t fill_c2c(nvmlDevice_t device, void *mode);
 nvmlReturn_t fill_pci(nvmlDevice_t device, void *pci);

@@ -75,6 +75,7 @@ struct element {
     nvmlReturn_t (*name)(nvmlDevice_t device, char *out, unsigned int length);
     nvmlReturn_t (*word)(nvmlDevice_t device, unsigned int *value);
     nvmlReturn_t (*word_of)(nvmlDevice_t device, unsigned int which, unsigned int *value);
+    nvmlReturn_t (*pair)(nvmlDevice_t device, unsigned int *first, unsigned int *second); /* which: 0 or 1 */
     nvmlReturn_t (*fill)(nvmlDevice_t device, void *structure); /* of which `kind` at `which` is the value */
     unsigned int field;                                         /* an id, for `scope` */
     size_t cell;                                                /* of `kind`, an offset in the image */

@@ -49,6 +49,15 @@ static nvmlReturn_t get_from_structure(const struct subject *subject, const stru
     return code;
 }
 
+static nvmlReturn_t get_of_pair(const struct subject *subject, const struct element *element, unsigned long long *value)
+{
+    unsigned int pair[2] = {0};
+    nvmlReturn_t code = element->pair(subject->device, &pair[0], &pair[1]);
+
+    *value = pair[element->which];
+    return code;
+}
+
 static nvmlReturn_t get_field(const struct subject *subject, const struct element *element, unsigned long long *value)
 {
     nvmlFieldValue_t field = {.fieldId = element->field, .scopeId = element->scope};
@@ -65,6 +74,8 @@ static nvmlReturn_t get_number(const struct subject *subject, const struct eleme
     unsigned int word = 0;
     nvmlReturn_t code;
 
+    if (element->pair != NULL)
+        return get_of_pair(subject, element, value);
     if (element->fill != NULL)
         return get_from_structure(subject, element, value);
     if (element->field != 0)
@@ -109,7 +120,8 @@ static void put_text(const struct subject *subject, const struct element *elemen
 static bool has_source(const struct element *element)
 {
     return element->read != NULL || element->name != NULL || element->word != NULL || element->word_of != NULL ||
-           element->fill != NULL || element->field != 0 || element->cell != 0 || element->text_cell != 0;
+           element->pair != NULL || element->fill != NULL || element->field != 0 || element->cell != 0 ||
+           element->text_cell != 0;
 }
 
 static bool is_told(const struct page *page, const struct subject *subject, const struct element *element,

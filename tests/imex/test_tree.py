@@ -14,8 +14,8 @@ import pytest
 from simnode.agent import Reports
 from simnode.host import CharacterDevice, File, Host, StandIn, Tree, TreeError
 from simnode.partitions import mig_cap
+from simnode.simulators import Devices
 from simnode.simulators.imex import IMEX, Software
-from simnode.simulators.imex.simulator import Devices
 from simnode.state import IMEXState, State
 from tests.simulators.states import FACTS, state
 

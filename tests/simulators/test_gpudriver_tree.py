@@ -7,8 +7,8 @@ import pytest
 
 from simnode.host import CharacterDevice, Directory, File, Host, Link, LiveFile, StandIn, Tree, TreeError
 from simnode.nvml.cells import IMAGE
+from simnode.simulators import Devices
 from simnode.simulators.gpudriver import DriverFiles, GPUDriver
-from simnode.simulators.gpudriver.simulator import Devices
 from simnode.state import State
 from tests.simulators.states import FACTS, state
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from simnode.host import CharacterDevice, ConvergeError, Host, StandIn, Tree
-from simnode.simulators.migcaps import Devices, MIGCaps
+from simnode.simulators import Devices
+from simnode.simulators.migcaps import MIGCaps
 from simnode.state import State
 from tests.mig.documents import compiled, named
 from tests.simulators.states import FACTS

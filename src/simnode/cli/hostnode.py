@@ -22,11 +22,10 @@ from simnode.control_client import HEALTH_SOCKET
 from simnode.host import Host, Tree
 from simnode.host.paths import STATE
 from simnode.refusals import told
-from simnode.simulators import TreeSimulator
+from simnode.simulators import Devices, TreeSimulator
 from simnode.simulators.cri import CRI, Runtimes
 from simnode.simulators.fabricmanager import FabricManager
 from simnode.simulators.gpudriver import DriverFiles, Outside, PublishedGPUDriver, machine_kernel
-from simnode.simulators.gpudriver.simulator import Devices
 from simnode.simulators.imex import IMEX, Software
 from simnode.simulators.migcaps import MIGCaps
 from simnode.simulators.nvlink import NVLink

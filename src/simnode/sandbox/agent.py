@@ -15,7 +15,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 from simnode.agent import Agent, AgentConfig, Reports, ShutdownError, Staged
 from simnode.agent.logs import Outlet
@@ -28,6 +28,7 @@ from simnode.sandbox.complaints import complain
 from simnode.sandbox.handover import Handover
 from simnode.sandbox.namespaces import die_with_parent
 from simnode.sandbox.spawn import REPORT, STATE
+from simnode.simulators import Devices
 from simnode.simulators.fabricmanager import FabricManager
 from simnode.simulators.gpudriver import DriverFiles, GPUDriver, machine_kernel
 from simnode.simulators.imex import IMEX, Software
@@ -40,8 +41,6 @@ from simnode.sources.fixed import utc_now
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SHORTEST_PIPE = 512
 _FLUSH = 1.0
-
-Devices = Literal["node", "stand-in", "none"]
 
 
 def main(words: Sequence[str]) -> int:

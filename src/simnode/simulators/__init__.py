@@ -1,17 +1,29 @@
 """One simulator for each simulated component.
 
-They know nothing of one another. What they have in common is here: staging is to make a tree be there, in a thread.
+They know nothing of one another. What they have in common is here: staging is to make a tree be there, in a thread; and
+what a device file is in this node.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Literal
 
-from simnode.host import Host, Tree, TreeError
+from simnode.host import CharacterDevice, Host, StandIn, Surface, Tree, TreeError
 from simnode.state import Facts, State
 from simnode.threads import in_thread
 
-__all__ = ["TreeSimulator", "in_thread"]
+__all__ = ["Devices", "TreeSimulator", "device_files", "in_thread"]
+
+Devices = Literal["node", "stand-in", "none"]
+"""What a device file of the node is: a real device node, which takes CAP_MKNOD, a stand-in, or not there at all."""
+
+
+def device_files(devices: Devices, path: str, major: int, minor: int, mode: int = 0o666) -> Iterator[Surface]:
+    """The device file at `path` as this node has them: one surface, or none."""
+    if devices != "none":
+        yield CharacterDevice(path, major, minor, mode) if devices == "node" else StandIn(path, mode)
 
 
 class TreeSimulator(ABC):

@@ -9,9 +9,8 @@ partition none of it is there: that is how a consumer knows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
-from simnode.host import CharacterDevice, File, Host, StandIn, Surface, Tree
+from simnode.host import File, Host, Surface, Tree
 from simnode.partitions import (
     MIG_CAP_COMPUTE_INSTANCES,
     MIG_CAP_GPU_INSTANCES,
@@ -21,10 +20,8 @@ from simnode.partitions import (
     Cap,
     mig_cap,
 )
-from simnode.simulators import TreeSimulator
+from simnode.simulators import Devices, TreeSimulator, device_files
 from simnode.state import Facts, State
-
-Devices = Literal["node", "stand-in", "none"]
 
 DEVICES = "driver/dev/nvidia-caps"
 MINORS = "driver/proc/driver/nvidia-caps/mig-minors"
@@ -62,11 +59,8 @@ class MIGCaps(TreeSimulator):
         return Tree((self._minors, *files, *self._nodes(caps, state.mig.caps_major)))
 
     def _nodes(self, caps: tuple[Cap, ...], major: int) -> Iterator[Surface]:
-        if self._devices == "none":
-            return
         for cap in caps:
-            path, mode = f"{DEVICES}/nvidia-cap{cap.minor}", _mode(cap)
-            yield CharacterDevice(path, major, cap.minor, mode) if self._devices == "node" else StandIn(path, mode)
+            yield from device_files(self._devices, f"{DEVICES}/nvidia-cap{cap.minor}", major, cap.minor, _mode(cap))
 
 
 def _mode(cap: Cap) -> int:

@@ -16,9 +16,9 @@ import msgspec
 from simnode.contracts import Wanted
 from simnode.host import ConvergeError, Directory, Host, Link, Surface, SurfaceError, Tree
 from simnode.nvml.image import ImageError, Publisher
-from simnode.simulators import in_thread
+from simnode.simulators import Devices, in_thread
 from simnode.simulators.gpudriver.kernellog import NO_KERNEL, Kernel
-from simnode.simulators.gpudriver.simulator import CONFIG, IMAGE_PATH, Devices, DriverFiles, GPUDriver
+from simnode.simulators.gpudriver.simulator import CONFIG, IMAGE_PATH, DriverFiles, GPUDriver
 from simnode.state import Facts, State
 
 PUBLISHED = "run/nvidia/driver"

@@ -7,18 +7,15 @@ paths (nvidia-caps/, InfiniBand tools); this simulator neither looks at them nor
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 import msgspec
 
 from simnode.host import (
-    CharacterDevice,
     Directory,
     File,
     Host,
     Link,
     LiveFile,
-    StandIn,
     Surface,
     Tree,
     TreeError,
@@ -28,15 +25,13 @@ from simnode.nvml.cells import IMAGE
 from simnode.nvml.encode import Memory
 from simnode.nvml.image import Publisher, encode
 from simnode.nvml.layout import IMAGE_NAME
-from simnode.simulators import TreeSimulator, in_thread
+from simnode.simulators import Devices, TreeSimulator, device_files, in_thread
 from simnode.simulators.gpudriver import modules, procfs
 from simnode.simulators.gpudriver.config import with_num_devices
 from simnode.simulators.gpudriver.events import Events
 from simnode.simulators.gpudriver.kernellog import LOG, NO_KERNEL, Kernel, KernelLog
 from simnode.simulators.gpudriver.modules import FRONTEND_MAJOR, UVM_MAJOR
 from simnode.state import Facts, State
-
-Devices = Literal["node", "stand-in", "none"]
 
 FIXED_NODES = (
     ("nvidiactl", FRONTEND_MAJOR, 255),
@@ -122,12 +117,9 @@ class GPUDriver(TreeSimulator):
             self._publisher = None
 
     def _nodes(self, state: State) -> Iterator[Surface]:
-        if self._devices == "none":
-            return
         gpus = ((f"nvidia{device.minor_number}", FRONTEND_MAJOR, device.minor_number) for device in state.devices)
         for name, major, minor in (*FIXED_NODES, *gpus):
-            path = f"driver/dev/{name}"
-            yield CharacterDevice(path, major, minor) if self._devices == "node" else StandIn(path)
+            yield from device_files(self._devices, f"driver/dev/{name}", major, minor)
 
     def _programs(self, state: State) -> Iterator[Surface]:
         yield from self._library("libnvidia-ml.so", self._files.library, state)

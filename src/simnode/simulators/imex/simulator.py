@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from typing import Literal
 
-from simnode.host import CharacterDevice, ConvergeError, File, Host, StandIn, Surface, Tree, TreeError
+from simnode.host import ConvergeError, File, Host, Surface, Tree, TreeError
 from simnode.host.procfs import Procfs, holder
 from simnode.partitions import IMEX_MANAGEMENT
-from simnode.simulators import TreeSimulator, in_thread
+from simnode.simulators import Devices, TreeSimulator, device_files, in_thread
 from simnode.simulators.imex.software import FACT, Software
 from simnode.state import Facts, IMEXSoftware, IMEXState, State
-
-Devices = Literal["node", "stand-in", "none"]
 
 CHANNELS = "driver/dev/nvidia-caps-imex-channels"
 CAPABILITY_DEVICE = f"driver/dev/nvidia-caps/nvidia-cap{IMEX_MANAGEMENT.minor}"
@@ -102,11 +99,9 @@ class IMEX(TreeSimulator):
             self._software.forget()
 
     def _nodes(self, imex: IMEXState) -> Iterator[Surface]:
-        if self._devices == "none":
-            return
         channels = ((f"{CHANNELS}/channel{number}", imex.imex_major, number) for number in range(imex.channels))
         for path, major, minor in ((CAPABILITY_DEVICE, imex.caps_major, IMEX_MANAGEMENT.minor), *channels):
-            yield CharacterDevice(path, major, minor, _MODE) if self._devices == "node" else StandIn(path, _MODE)
+            yield from device_files(self._devices, path, major, minor, _MODE)
 
 
 def _software(state: State) -> IMEXSoftware | None:
