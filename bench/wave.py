@@ -51,9 +51,10 @@ async def _waves(directory: str, *, real_nodes: bool, imex: bool) -> tuple[float
     began = time.perf_counter()
     await asyncio.gather(*(simulator.stage(state, Facts()) for simulator in simulators))
     staged = time.perf_counter()
-    await asyncio.gather(*(simulator.plan(state, Facts()) for simulator in simulators))
+    for simulator in simulators:
+        await simulator.plan(state, Facts())
     settled = time.perf_counter()
-    plans = await asyncio.gather(*(simulator.plan(state, Facts()) for simulator in simulators))
+    plans = [await simulator.plan(state, Facts()) for simulator in simulators]
     done = time.perf_counter()
     assert not any(plans)
     await asyncio.gather(*(simulator.discard() for simulator in simulators))

@@ -35,7 +35,8 @@ def agent(root: Path, source: Changing | Schedule, resync_interval: float = 0) -
 
 
 def files(root: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in (root / "tree").iterdir()}
+    """What stands under the tree, read while the agent may write: a file on its way there (`.name~`) is none yet."""
+    return {path.name: path.read_text() for path in (root / "tree").iterdir() if not path.name.startswith(".")}
 
 
 def wanted(number: int) -> dict[str, str]:

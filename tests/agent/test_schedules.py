@@ -37,7 +37,7 @@ from tests.examples import examples
 DEADLINE = 10
 LOCK_TIMEOUT = 4
 SHUTDOWN = 8
-QUIET = 400
+QUIET = 1000
 """Long enough after the last arrival for every script to have come to its good end."""
 
 Script = dict[str, list[Act]]

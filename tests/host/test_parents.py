@@ -49,11 +49,14 @@ def test_a_directory_in_which_somebody_put_something_stays_until_it_is_empty(roo
 
 def test_a_directory_that_somebody_made_anew_is_theirs(root: Path) -> None:
     host(root).converge("gpu", Tree([File("a/f", b"")]))
+    made = (root / "a").stat().st_ino
     shutil.rmtree(root / "a")
-    (root / "spare").mkdir()
     (root / "a").mkdir()
+    if (root / "a").stat().st_ino == made:  # a file system may give a freed inode to the next that asks
+        (root / "a").rename(root / "spare")
+        (root / "a").mkdir()
     host(root).converge("gpu", Tree.empty)
-    assert directories(root) == ["a", "spare"]
+    assert "a" in directories(root)
 
 
 def test_a_parent_that_vanished_comes_back(root: Path) -> None:

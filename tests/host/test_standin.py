@@ -48,6 +48,21 @@ def test_a_stand_in_that_somebody_uses_goes_too(uid: int, shared_root: Path) -> 
     with_own_mounts(uid, check)
 
 
+def test_an_engine_that_saw_it_covered_sees_it_uncovered(uid: int, shared_root: Path) -> None:
+    def check() -> None:
+        one = host(shared_root)
+        one.converge("gpu", ONE)
+        assert not one.plan("gpu", ONE)
+        uncover(shared_root / "dev", "nvidia0")
+        assert [step.action for step in one.plan("gpu", ONE)] == ["repair"]
+        one.converge("gpu", ONE)
+        assert not one.plan("gpu", ONE)
+        one.converge("gpu", Tree.empty)
+        assert picture(shared_root) == {}
+
+    with_own_mounts(uid, check)
+
+
 def test_a_stand_in_whose_mount_was_taken_off_is_covered_again(uid: int, shared_root: Path) -> None:
     def check() -> None:
         host(shared_root).converge("gpu", ONE)

@@ -155,7 +155,10 @@ class Steps:
                     seat.when_idle(self._release)
 
     async def _plan(self, wanted: Wanted, *, changed: bool) -> bool:
-        """True if there is something to stage. Who cannot plan has something if anything has `changed`."""
+        """True if there is something to stage. Who cannot plan has something if anything has `changed`.
+
+        They are asked one after another until one has: threads that only look get into one another's way.
+        """
         planners = [(seat, seat.simulator) for seat in self._seats if isinstance(seat.simulator, Planner)]
         if changed and len(planners) < len(self._seats):
             return True
@@ -164,9 +167,14 @@ class Steps:
         async def ask(planner: Planner) -> None:
             plans.append(await planner.plan(*wanted))
 
-        calls = ((seat, partial(ask, planner)) for seat, planner in planners)
-        failures = await self._everybody("plan", calls)
-        return bool(failures) or any(plans)
+        async def ask_in_turn() -> Failures:
+            for seat, planner in planners:
+                failures = await to_the_end("plan", [(seat, partial(ask, planner))], self._config.deadline)
+                if failures or any(plans):
+                    return failures
+            return ()
+
+        return bool(await self._timed("plan", ask_in_turn())) or any(plans)
 
     async def _narrow(self, wanted: Wanted) -> Failures:
         """Withdraw what the wave may take away. Before the first, that is what an earlier agent has left."""

@@ -15,6 +15,7 @@ from simnode.host.acts import Acts
 from simnode.host.errors import SurfaceError
 from simnode.host.ground import Ground
 from simnode.host.journal import Entries, Entry
+from simnode.host.memory import Memory, Standing, look
 from simnode.host.mounts import Mounts
 from simnode.host.parents import Ledger, Parents
 from simnode.host.paths import STATE, Beneath, parent_of
@@ -36,6 +37,7 @@ class Converge:
         beneath: Beneath,
         shelf: Shelf,
         mounts: Mounts,
+        memory: Memory,
         lock: threading.Lock,
     ) -> None:
         self._owner = owner
@@ -43,61 +45,75 @@ class Converge:
         self._boot_id = boot_id
         self._beneath = beneath
         self._shelf = shelf
+        self._memory = memory
         self._lock = lock
         self._ground = Ground(beneath, mounts)
         self._acts = Acts(owner, beneath, mounts, self._ground)
-        self._entries: Entries = {}
+        self._entries: dict[str, Entry] = {}
         self._written: Entries = {}
         self._failed: set[str] = set()
         self._held: set[str | None] = set()
         self.errors: list[SurfaceError] = []
-        self._parents = Parents(beneath, shelf, boot_id, owner=owner, tree=tree, errors=self.errors)
+        self._parents = Parents(
+            beneath, shelf, boot_id, owner=owner, tree=tree, parsed=memory.ledger, errors=self.errors
+        )
 
     def plan(self) -> Plan:
         """What there is to do; changes nothing."""
         with suppress(records.DamagedError):
-            self._entries = journal.load(self._shelf.beneath, self._owner, self._boot_id)
-        return self._drawn()
+            self._written = self._journal()
+        return self._planned()
 
     def run(self) -> None:
         """Do it; what fails is in `errors`. Records that cannot be read end it at once, as death would."""
         try:
             with self._lock:
                 self._recover()
-            self._acts.sweep({parent_of(path) for path, entry in self._entries.items() if entry.intent})
-            self._written = dict(self._entries)
-            plan = self._drawn()
+            self._acts.sweep({parent_of(path) for path, entry in self._written.items() if entry.intent})
+            plan = self._planned()
             if plan:
+                self._entries = dict(self._written)
                 self._carry_out(plan)
         except OSError as error:
             self.errors.append(SurfaceError.of(STATE, "record", error, "use"))
 
-    def _drawn(self) -> Plan:
+    def _planned(self) -> Plan:
+        """The plan, drawn only if anything is not as it was when it was last found empty."""
         ledger = Ledger()
         with suppress(records.DamagedError):
-            ledger = parents.load(self._shelf, self._boot_id)
+            ledger = parents.load(self._shelf, self._boot_id, self._memory.ledger)
+        sight = look(self._tree, self._beneath, self._ground)
+        known = self._memory.standing
+        if known is not None and known.is_of(self._tree, self._written, ledger) and known.sight == sight:
+            return Plan(self._owner)
         drawing = Drawing(
             owner=self._owner,
             tree=self._tree,
-            entries=self._entries,
+            entries=self._written,
             ledger=ledger,
             record=self._shelf.ledger,
             beneath=self._beneath,
             ground=self._ground,
         )
-        return drawing.plan()
+        plan = drawing.plan()
+        stands = sight is not None and not plan and ledger.made.keys() <= ledger.needed()
+        self._memory.standing = Standing(self._tree, self._written, ledger, sight or []) if stands else None
+        return plan
+
+    def _journal(self) -> Entries:
+        return journal.load(self._shelf.beneath, self._owner, self._boot_id, self._memory.journal)
 
     def _recover(self) -> None:
         """Load the journal, set a damaged one aside, and remove what a killed run had prepared of the records."""
         path = journal.journal_path(self._owner)
         try:
-            self._entries = journal.load(self._shelf.beneath, self._owner, self._boot_id)
+            self._written = self._journal()
         except records.DamagedError:
             records.set_aside(self._shelf.beneath, path)
         with suppress(OSError):
             records.sweep(self._shelf.beneath, path)
             records.sweep(self._shelf.beneath, self._shelf.ledger)
-            if not self._entries:
+            if not self._written:
                 records.tidy(self._shelf.beneath)
 
     def _carry_out(self, plan: Plan) -> None:

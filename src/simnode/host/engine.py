@@ -16,11 +16,12 @@ from pathlib import Path
 
 from simnode.host.converge import Converge
 from simnode.host.errors import ConvergeError, OwnerBusyError
+from simnode.host.memory import Memory
 from simnode.host.mounts import Mounts
-from simnode.host.parents import LEDGER, ledger_path
+from simnode.host.parents import LEDGER, Ledger, ledger_path
 from simnode.host.paths import Beneath, ancestors
 from simnode.host.plan import Plan, Step
-from simnode.host.records import Shelf
+from simnode.host.records import Parsed, Shelf
 from simnode.host.tree import Tree
 
 _OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -42,6 +43,8 @@ class Host:
         self._mounts = mounts or Mounts()
         self._lock = threading.Lock()
         self._busy: set[str] = set()
+        self._ledger_record: Parsed[Ledger] = Parsed()
+        self._memories: dict[str, Memory] = {}
 
     def elsewhere(self, root: str | os.PathLike[str], name: str) -> Host:
         """An engine over another existing directory, of which nothing but surfaces is written there.
@@ -86,6 +89,7 @@ class Host:
                 beneath=beneath,
                 shelf=Shelf(records, self._ledger),
                 mounts=self._mounts,
+                memory=self._memories.setdefault(owner, Memory(self._ledger_record)),
                 lock=self._lock,
             )
 

@@ -59,6 +59,11 @@ class Ground:
         """The id of the mount by which a stand-in at `path` shows /dev/null, 0 if there is none."""
         return self._mounts.over(*self._beneath.place(path)) if self._mounts.shows(found) else 0
 
+    def mounted(self, path: str) -> int:
+        """The same, whatever lies at `path`. Raises OSError."""
+        found = self.stat(path)
+        return 0 if found is None else self.covered(path, found)
+
     def identity(self, path: str, found: os.stat_result, kind: str) -> Identity:
         """What recognises the object there, as an entry of this kind records it."""
         if kind == StandIn.kind:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from simnode.host import records
 from simnode.host.errors import TreeError
 from simnode.host.paths import Beneath, check_path
+from simnode.host.records import Parsed
 from simnode.host.surfaces import CharacterDevice, File, Link, LiveFile, StandIn, Surface
 
 Identity = tuple[int, ...]
@@ -53,7 +53,9 @@ class Entry:
         return replace(self, identity=None, was=self.was and self.was.rebooted())
 
 
-Entries = dict[str, Entry]
+Entries = Mapping[str, Entry]
+
+_NONE: Entries = {}
 
 
 def journal_path(owner: str) -> str:
@@ -61,13 +63,12 @@ def journal_path(owner: str) -> str:
     return f"{records.JOURNALS}/{owner}.json"
 
 
-def load(beneath: Beneath, owner: str, boot_id: str) -> Entries:
+def load(beneath: Beneath, owner: str, boot_id: str, parsed: Parsed[Entries]) -> Entries:
     """The owner's entries, without identities if another boot wrote them. Raises DamagedError."""
     record = records.read(beneath, journal_path(owner))
-    return {} if record is None else dict(_parsed(record, boot_id))
+    return _NONE if record is None else parsed.of(record, lambda record: _parsed(record, boot_id))
 
 
-@lru_cache(maxsize=32)
 def _parsed(record: bytes, boot_id: str) -> Entries:
     match records.decoded(record):
         case {"version": version, "boot_id": str(boot), "entries": dict(entries)} if version == _VERSION:
@@ -76,7 +77,7 @@ def _parsed(record: bytes, boot_id: str) -> Entries:
     raise records.DamagedError(record[:40])
 
 
-def save(beneath: Beneath, owner: str, boot_id: str, entries: Mapping[str, Entry]) -> None:
+def save(beneath: Beneath, owner: str, boot_id: str, entries: Entries) -> None:
     """Replace the owner's journal; without entries there is none."""
     if not entries:
         records.remove(beneath, journal_path(owner))

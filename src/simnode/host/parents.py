@@ -18,7 +18,7 @@ from simnode.host import records, syscalls
 from simnode.host.errors import SurfaceError, TreeError
 from simnode.host.ground import described
 from simnode.host.paths import STATE, Beneath, BlockedError, check_path, parent_of
-from simnode.host.records import Shelf
+from simnode.host.records import Parsed, Shelf
 from simnode.host.surfaces import Directory
 from simnode.host.takeover import gives_way
 from simnode.host.tree import Tree
@@ -60,11 +60,13 @@ def ledger_path(name: str) -> str:
     return f"{STATE}/parents-{name}.json"
 
 
-def load(shelf: Shelf, boot_id: str) -> Ledger:
-    """The ledger as it was last written. Raises DamagedError."""
+def load(shelf: Shelf, boot_id: str, parsed: Parsed[Ledger]) -> Ledger:
+    """The ledger as it was last written, which nobody may alter. Raises DamagedError."""
     record = records.read(shelf.beneath, shelf.ledger)
-    if record is None:
-        return Ledger()
+    return Ledger() if record is None else parsed.of(record, lambda record: _parsed(record, shelf.ledger, boot_id))
+
+
+def _parsed(record: bytes, path: str, boot_id: str) -> Ledger:
     match records.decoded(record):
         case {"version": version, "boot_id": str(boot), "made": dict(made), "needs": dict(needs)} if (
             version == _VERSION
@@ -73,14 +75,22 @@ def load(shelf: Shelf, boot_id: str) -> Ledger:
             if boot != boot_id:
                 identities = dict.fromkeys(identities)
             return Ledger(identities, {owner: _paths(paths) for owner, paths in needs.items()})
-    raise records.DamagedError(shelf.ledger)
+    raise records.DamagedError(path)
 
 
 class Parents:
     """The ledger as one converge of one owner uses it; what fails is added to `errors`."""
 
     def __init__(
-        self, beneath: Beneath, shelf: Shelf, boot_id: str, *, owner: str, tree: Tree, errors: list[SurfaceError]
+        self,
+        beneath: Beneath,
+        shelf: Shelf,
+        boot_id: str,
+        *,
+        owner: str,
+        tree: Tree,
+        parsed: Parsed[Ledger],
+        errors: list[SurfaceError],
     ) -> None:
         self._beneath = beneath
         self._shelf = shelf
@@ -88,6 +98,7 @@ class Parents:
         self._owner = owner
         self._tree = tree
         self._needs = tree.directories
+        self._parsed = parsed
         self._errors = errors
 
     def prepare(self, giving_way: Iterable[str]) -> set[str]:
@@ -195,11 +206,11 @@ class Parents:
         self._beneath.forget()
         self._shelf.beneath.forget()
         try:
-            ledger = load(self._shelf, self._boot_id)
+            before = load(self._shelf, self._boot_id, self._parsed)
         except records.DamagedError:
             records.set_aside(self._shelf.beneath, self._shelf.ledger)
-            ledger = Ledger()
-        before = Ledger(dict(ledger.made), dict(ledger.needs))
+            before = Ledger()
+        ledger = Ledger(dict(before.made), dict(before.needs))
         ledger.need(self._owner, self._needs)
         return ledger, before
 

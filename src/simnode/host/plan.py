@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +20,8 @@ from simnode.host.paths import Beneath, BlockedError, ancestors, parent_of
 from simnode.host.surfaces import CharacterDevice, Directory, File, Link, LiveFile, StandIn, Surface
 from simnode.host.takeover import gives_way
 from simnode.host.tree import Tree
+
+_MISSING = "missing"
 
 Action = Literal["make", "create", "replace", "repair", "adopt", "remove", "forget", "prune", "record", "conflict"]
 
@@ -78,7 +80,6 @@ class Drawing:
 
     def plan(self) -> Plan:
         """The plan. What cannot even be looked at is a conflict."""
-        surfaces = [step for surface in self.tree if (step := self._wanted(surface)) is not None]
         unwanted = [
             self._unwanted(path, entry)
             for path, entry in self.entries.items()
@@ -86,15 +87,20 @@ class Drawing:
         ]
         unwanted.sort(key=lambda step: step.path)
         leaving = {step.path for step in unwanted if step.action == "remove"}
-        return Plan(self.owner, (*self._directories(leaving), *surfaces, *unwanted, *self._prunable()))
+        directories = tuple(self._directories(leaving))
+        missing = {step.path for step in directories if step.reason == _MISSING}
+        surfaces = (self._wanted(surface, missing) for surface in self.tree)
+        wanted = (step for step in surfaces if step is not None)
+        return Plan(self.owner, (*directories, *wanted, *unwanted, *self._prunable()))
 
-    def _wanted(self, surface: Surface) -> Step | None:
+    def _wanted(self, surface: Surface, missing: Container[str]) -> Step | None:
+        """What must be done for a surface; below a `missing` directory there is nothing to look at."""
         if isinstance(surface, Directory):
             return None
         path = surface.path
         entry = self.entries.get(path)
         try:
-            found = self._stat(path)
+            found = None if parent_of(path) in missing else self._stat(path)
         except OSError as error:
             return Step("conflict", path, f"cannot be looked at: {error.strerror}", surface, entry)
         if found is not None and entry is not None and self._untouched(surface, found, entry):
@@ -180,19 +186,21 @@ class Drawing:
         if self.ledger.needs.get(self.owner, frozenset()) != needs.keys():
             yield Step("record", self.record, f"the directories that {self.owner} needs have changed")
         blocked: set[str] = set()
+        missing: set[str] = set()
         for path, mode in needs.items():
             if parent_of(path) in blocked:
                 blocked.add(path)
                 continue
             try:
-                found = None if path in leaving else self._stat(path)
+                found = None if path in leaving or parent_of(path) in missing else self._stat(path)
                 stale = found is not None and gives_way(self.beneath, path, found, self.tree.get(path))
             except OSError as error:
                 blocked.add(path)
                 yield Step("conflict", path, f"cannot be looked at: {error.strerror}")
                 continue
             if found is None:
-                yield Step("make", path, "missing")
+                missing.add(path)
+                yield Step("make", path, _MISSING)
             elif stale:
                 yield Step("make", path, "a stale link gives way")
             elif not stat.S_ISDIR(found.st_mode):

@@ -11,14 +11,18 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from simnode.host import syscalls
 from simnode.host.paths import STATE, Beneath, BlockedError, parent_of, temporary
 
 JOURNALS = f"{STATE}/journal"
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,20 @@ class Shelf:
 
 class DamagedError(Exception):
     """Raised by a reader of a record that is not what the engine writes; the record is then set aside."""
+
+
+class Parsed(Generic[T]):
+    """The record that was parsed last, and what it says: the very same value as long as the record is equal."""
+
+    def __init__(self) -> None:
+        self._latest: tuple[bytes, T] | None = None
+
+    def of(self, record: bytes, parse: Callable[[bytes], T]) -> T:
+        """What `record` says, which nobody may alter. Raises what `parse` raises."""
+        latest = self._latest
+        if latest is None or latest[0] != record:
+            self._latest = latest = record, parse(record)
+        return latest[1]
 
 
 def read(beneath: Beneath, path: str) -> bytes | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from sys import intern
 from typing import ClassVar
 
 from simnode.host.errors import TreeError
@@ -64,6 +65,13 @@ class Tree:
                 needed[path] = None
         needed.update((surface.path, surface.mode) for surface in self.surfaces if isinstance(surface, Directory))
         return dict(sorted(needed.items()))
+
+    @cached_property
+    def places(self) -> tuple[tuple[str, str, bool], ...]:
+        """Every name that must be there, in the order of paths: its directory, itself, whether it is a directory."""
+        needed = dict.fromkeys(self._by_path, False) | dict.fromkeys(self.directories, True)
+        split = ((*path.rpartition("/"), needed[path]) for path in sorted(needed))
+        return tuple((intern(parent), name, is_directory) for parent, _, name, is_directory in split)
 
     def union(self, other: Tree) -> Tree:
         """Both trees as one. Raises TreeError if they are not disjoint or do not fit together."""

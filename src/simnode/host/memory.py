@@ -1,0 +1,64 @@
+"""What the engine remembers of an owner between two operations, only to be quick: all of it may be forgotten.
+
+That is the records as they were last parsed, and what lay there when a plan was last found empty. While tree, records
+and everything at the names are as they were then, the plan is empty again: one look at each name tells.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from simnode.host.ground import Ground
+from simnode.host.journal import Entries
+from simnode.host.parents import Ledger
+from simnode.host.paths import Beneath
+from simnode.host.records import Parsed
+from simnode.host.surfaces import StandIn
+from simnode.host.tree import Tree
+
+Sight = list[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a plan was found empty from: these very values, and what lay at the names of the tree."""
+
+    tree: Tree
+    entries: Entries
+    ledger: Ledger
+    sight: Sight
+
+    def is_of(self, tree: Tree, entries: Entries, ledger: Ledger) -> bool:
+        """True if nothing but what lies at the names can make a difference."""
+        return self.tree is tree and self.entries is entries and self.ledger is ledger
+
+
+@dataclass
+class Memory:
+    """What is remembered of one owner; `ledger` is common to all owners of an engine."""
+
+    ledger: Parsed[Ledger]
+    journal: Parsed[Entries] = field(default_factory=Parsed)
+    standing: Standing | None = None
+
+
+def look(tree: Tree, beneath: Beneath, ground: Ground) -> Sight | None:
+    """What lies at each name of the tree, such that a change of a content or a mode shows; None if a name is missing.
+
+    Of a directory this is mode, inode and device, of anything else owner, size and ctime as well, of a stand-in the
+    mount, too.
+    """
+    stat, directory = os.stat, beneath.directory
+    sight: Sight = []
+    try:
+        for parent, name, is_directory in tree.places:
+            found = stat(name, dir_fd=directory(parent), follow_symlinks=False)
+            # A stat_result begins with mode, inode, device, links, owner, group, size.
+            sight.append(found[:3] if is_directory else (*found[:7], found.st_ctime_ns))
+        for surface in tree:
+            if type(surface) is StandIn:
+                sight.append((ground.mounted(surface.path),))
+    except OSError:
+        return None
+    return sight
