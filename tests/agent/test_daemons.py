@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -58,6 +59,22 @@ def test_a_failing_reload_is_logged_and_stops_nothing(caplog: pytest.LogCaptureF
         "10 a reload begin 3/0",
         "10 b apply begin 3/0",
     ]
+
+
+def test_a_daemon_that_could_not_be_told_is_told_again_and_nobody_takes_the_node_for_ready_meanwhile() -> None:
+    log: Log = []
+    node = Node([Keeper("a", log, {"reload": [Act(0, "x"), Act()]})], Schedule([(0, state(1)), (9, state(2))]), log)
+
+    async def live() -> None:
+        living = asyncio.create_task(node.live(30))
+        await asyncio.sleep(9.5)
+        assert node.agent.readiness().check().components["a"] == (False, "reload: x")
+        await asyncio.sleep(15)
+        assert node.agent.readiness().check().ok
+        await living
+
+    run(live())
+    assert [line for line in story(log, "reload") if "begin" in line] == ["9 a reload begin 2/0", "10 a reload begin 2/0"]
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ class Reconciler:
             self._resync_at = loop.time() + self._config.resync_interval
         for failure in failures:
             self._log.error("%s", failure, extra={**failure.extra(), "generation": generation})
-        if not failures or step is Step.RELOAD:
+        if not failures:
             self.failing.pop(step, None)
             self._retries[step].reset()
             self._settle()

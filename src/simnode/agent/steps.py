@@ -119,14 +119,15 @@ class Steps:
         return failures
 
     async def reload(self, wanted: Wanted) -> Failures:
-        """Tell the daemons, once: what fails here is not tried again."""
-        self.followed = wanted
+        """Tell the daemons; all are told again if one could not be."""
         calls = (
             (seat, partial(seat.simulator.reload, *wanted))
             for seat in self._seats
             if isinstance(seat.simulator, Daemon)
         )
-        return await self._everybody("reload", calls)
+        failures = await self._everybody("reload", calls)
+        self.followed = None if failures else wanted
+        return failures
 
     async def apply(self, wanted: Wanted) -> Failures:
         """Publish it."""
