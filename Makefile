@@ -37,7 +37,7 @@ clean:
 
 $(VENV)/.run: pyproject.toml hatch_build.py
 	@sh tools/preflight.sh "$(PYTHON)"
-	@echo "setting up $(VENV) and building the native half: some seconds, once"
+	@echo "setting up $(VENV) and building the native half: half a minute, once"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable .
 	@touch $@

@@ -8,9 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-
-from simnode.nvml.exports import EXPORTS
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "bench"
@@ -31,19 +30,6 @@ def compiled(name: str) -> Path:
     return output
 
 
-def instant_library() -> Path:
-    """A directory with a libnvidia-ml.so.1 that answers at once (instant.c); what it does not name, it refuses."""
-    directory = BUILD / "instant"
-    directory.mkdir(parents=True, exist_ok=True)
-    weak = "__attribute__((weak))"
-    refusals = "".join(f"int {name}(void);\n{weak} int {name}(void) {{ return 3; }}\n" for name in EXPORTS)
-    (directory / "refusals.c").write_text(refusals)
-    sources = [ROOT / "bench" / "instant.c", directory / "refusals.c"]
-    command = [os.environ.get("CC") or "cc", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
-    subprocess.run([*command, "-o", directory / "libnvidia-ml.so.1", *sources], check=True)
-    return directory
-
-
 def output(*command: str | Path) -> str:
     """Standard output of a command that has to succeed; 120 s at most."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False)
@@ -58,12 +44,25 @@ def in_node(*command: str | Path, options: tuple[str, ...] = ("--board", "h100")
     return output(SIMNODE, "run", *options, "--", *command)
 
 
-def spawned(*commands: Sequence[str | Path], runs: int = 101, inside: bool = False) -> list[float]:
-    """Median milliseconds from start to end of one program or of two taking turns, in a node or outside."""
+@dataclass(frozen=True)
+class Taken:
+    """Milliseconds from start to end of a program, and of CPU time; `times`: its CPU time to the first program's.
+
+    Medians of several runs. The last is taken of runs that followed each other, and holds on a busy machine, too.
+    """
+
+    wall: float
+    cpu: float
+    times: float
+
+
+def spawned(*commands: Sequence[str | Path], runs: int = 101, inside: bool = False) -> list[Taken]:
+    """What one program takes, or two taking turns, in a node or outside. NAME=VALUE before one is for it alone."""
     words: list[str | Path] = [compiled("spawn"), str(runs), *commands[0]]
     for command in commands[1:]:
         words += ["--", *command]
-    return [float(line) for line in (in_node(*words) if inside else output(*words)).splitlines()]
+    lines = (in_node(*words) if inside else output(*words)).splitlines()
+    return [Taken(*map(float, line.split())) for line in lines]
 
 
 def seconds(*command: str | Path, runs: int = 7) -> float:

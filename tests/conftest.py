@@ -74,7 +74,7 @@ def program(pytestconfig: pytest.Config) -> Obtain:
     return obtain
 
 
-@pytest.fixture(params=["root", "ordinary"] if os.geteuid() == 0 else ["ordinary"])
+@pytest.fixture(scope="module", params=["root", "ordinary"] if os.geteuid() == 0 else ["ordinary"])
 def uid(request: pytest.FixtureRequest) -> int:
     """Uid to run a program under: each test that takes it runs as root and as an ordinary user (alone, if not root)."""
     if request.param == "root":

@@ -20,13 +20,17 @@ MACHINE = ("sandbox", "standing")
 TAKING_TURNS = ("agent_host", "standing")
 """The folders in which a test of both users runs as one of them only, unless everything is wanted.
 
-Their nodes cost most, and what differs between the users is the concern of other folders.
+Their nodes cost most, and what differs between the users is the concern of other folders. A test that is marked
+`both_users` runs as both all the same; one elsewhere that is marked `either_user` takes turns.
 """
 
 USERS = ("root", "ordinary")
 
-FIRST = ("machine", "consumers", "agent_host", "smi", "doctor", "fire", "nvml_library", "mig", "cri")
-"""The rooms that take longest."""
+FIRST = (
+    *("machine", "consumers", "agent_host", "smi", "cli", "nvml_library", "host", "doctor", "nvml", "mig"),
+    *("simulators", "agent", "boards", "fire", "profile"),
+)
+"""The rooms that take more than a few seconds, the longest first."""
 
 
 def rank(nodeid: str) -> int:
@@ -40,15 +44,21 @@ def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     out = []
     for item in items:
         callspec = getattr(item, "callspec", None)
-        folder = PurePath(item.nodeid.partition("::")[0]).parts[1]
-        if callspec is None or "uid" not in callspec.params or folder not in TAKING_TURNS:
+        if callspec is None or "uid" not in callspec.params or not _takes_turns(item):
             continue
         words = callspec.id.split("-")
         words.remove(callspec.params["uid"])
         turn = zlib.crc32(f"{getattr(item, 'originalname', '')}[{'-'.join(words)}]".encode()) % 2
-        if USERS[turn] != callspec.params["uid"] and not item.get_closest_marker("both_users"):
+        if USERS[turn] != callspec.params["uid"]:
             out.append(item)
     return out
+
+
+def _takes_turns(item: pytest.Item) -> bool:
+    folder = PurePath(item.nodeid.partition("::")[0]).parts[1]
+    if folder in TAKING_TURNS:
+        return not item.get_closest_marker("both_users")
+    return item.get_closest_marker("either_user") is not None
 
 
 def room(nodeid: str) -> str:

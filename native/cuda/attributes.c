@@ -3,7 +3,6 @@
  * An attribute that nothing here tells (the size of the L2 cache, say) answers NOT_SUPPORTED, a number that is none's
  * INVALID_VALUE. Limits are those of the CUDA programming guide's table of technical specifications. */
 #define _GNU_SOURCE
-#include "../nvml/handles.h"
 #include "attributes.h"
 #include "capability.h"
 #include "driver_api.h"

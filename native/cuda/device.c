@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include <stdio.h>
 
-#include "../nvml/handles.h"
+#include "../nvml/lookup.h"
 #include "driver_api.h"
 
 /* DDDD:BB:DD.F and its NUL. */

@@ -77,7 +77,32 @@ static const char *member(const char *at, const char *key)
     return NULL;
 }
 
-/* Paths hold no control characters, so the only escapes to expect are those of one character. */
+/*
+ * The letter that an escape stands for, `at` being behind its backslash; the escape's length, 0 if it is none to expect.
+ * Paths hold no control characters, so there are those of one letter, and \u00XX, which Go writes for `&`, `<` and `>`.
+ */
+static unsigned int unescaped(const char *at, char *letter)
+{
+    unsigned int value = 0;
+
+    if (*at == '"' || *at == '\\' || *at == '/') {
+        *letter = *at;
+        return 1;
+    }
+    if (*at != 'u')
+        return 0;
+    for (unsigned int digit = 1; digit <= 4; digit++) {
+        const char *digits = "0123456789abcdef0123456789ABCDEF";
+        const char *found = at[digit] == '\0' ? NULL : strchr(digits, at[digit]);
+
+        if (found == NULL)
+            return 0;
+        value = value * 16 + (unsigned int)(found - digits) % 16;
+    }
+    *letter = (char)value;
+    return value > 0 && value < 128 ? 5 : 0;
+}
+
 static bool copy_text(const char *at, char *out, unsigned int size)
 {
     unsigned int used = 0;
@@ -85,11 +110,18 @@ static bool copy_text(const char *at, char *out, unsigned int size)
     if (at == NULL || *at != '"')
         return false;
     for (at++; *at != '"'; at++) {
-        if (*at == '\\' && strchr("\"\\/", *++at) == NULL)
+        char letter = *at;
+
+        if (letter == '\\') {
+            unsigned int length = unescaped(at + 1, &letter);
+
+            if (length == 0)
+                return false;
+            at += length;
+        }
+        if (letter == '\0' || used + 1 >= size)
             return false;
-        if (*at == '\0' || used + 1 >= size)
-            return false;
-        out[used++] = *at;
+        out[used++] = letter;
     }
     out[used] = '\0';
     return true;

@@ -32,11 +32,9 @@ void enter_namespaces(const struct plan *plan);
 void outlive_launcher(void);
 void keep_capabilities(void);
 
-/* mounts.c */
+/* steps.c */
 void mount_or_refuse(const char *source, const char *target, const char *type, unsigned long flags, const char *data);
 void join_path(char *path, const char *directory, const char *name);
-void mount_node(const struct plan *plan);
-bool mount_proc_driver(const char *library);
 
 /* submounts.c */
 enum { MAX_SUBMOUNTS = 256 };
@@ -58,6 +56,10 @@ void mount_pci_bus(const char *node_root);
 /* kernel.c */
 void mount_modules(const char *node_root);
 void mount_proc_files(const char *library);
+
+/* mounts.c */
+void mount_node(const struct plan *plan);
+bool mount_proc_driver(const char *library);
 
 /* agent.c */
 struct agent {

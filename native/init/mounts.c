@@ -17,23 +17,6 @@
 /* Every kernel has this directory; until the overlays stand, the lower layers are built over it. */
 #define SCAFFOLD "/proc/driver"
 
-void mount_or_refuse(const char *source, const char *target, const char *type, unsigned long flags, const char *data) {
-    if (mount(source, target, type, flags, data) < 0) {
-        char step[PATH_MAX + 64];
-        int why = errno;
-        snprintf(step, sizeof step, "mount of %s on %s", type ? type : source ? source : "nothing", target);
-        errno = why;
-        refuse(step);
-    }
-}
-
-void join_path(char *path, const char *directory, const char *name) {
-    if (snprintf(path, PATH_MAX, "%s/%s", directory, name) >= PATH_MAX) {
-        errno = ENAMETOOLONG;
-        refuse(name);
-    }
-}
-
 static void make_directory(const char *path) {
     if (mkdir(path, 0755) < 0)
         refuse(path);

@@ -2,11 +2,32 @@
 #define _GNU_SOURCE
 #include "access.h"
 
-#include "mig.h"
+nvmlReturn_t sn_mig_open(struct sn_mig_read *read, nvmlDevice_t handle)
+{
+    size_t at = ((uintptr_t)handle - (uintptr_t)sn_mig_handles) / sizeof(struct nvmlDevice_st);
 
-struct nvmlDevice_st sn_handles[SN_MAX_DEVICES][SN_EPOCHS];
-struct nvmlDevice_st sn_mig_handles[SN_MAX_DEVICES][SN_MAX_MIG_DEVICES][SN_EPOCHS];
-struct sn_view sn_view;
+    read->parent.image = sn_image();
+    if (read->parent.image == NULL)
+        return NVML_ERROR_UNINITIALIZED;
+    if (!sn_is_mig_handle(handle))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    read->epoch = (unsigned int)(at % SN_EPOCHS);
+    read->slot = (unsigned int)(at / SN_EPOCHS % SN_MAX_MIG_DEVICES);
+    read->parent.index = (unsigned int)(at / SN_EPOCHS / SN_MAX_MIG_DEVICES);
+    read->parent.epoch = sn_view.epoch[read->parent.index] % SN_EPOCHS;
+    read->parent.tries = SN_TRIES;
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t sn_mig_look(struct sn_mig_read *read)
+{
+    nvmlReturn_t code = sn_look(&read->parent);
+
+    read->mig = &read->parent.device->mig[read->slot];
+    if (code == NVML_SUCCESS && (read->mig->present == 0 || read->mig->epoch % SN_EPOCHS != read->epoch))
+        return NVML_ERROR_GPU_IS_LOST;
+    return code;
+}
 
 nvmlReturn_t sn_refuse_handle(nvmlDevice_t handle)
 {

@@ -19,35 +19,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "abi.h"
+#include "handles.h"
 #include "rules.h"
 
 /* A reader is torn only by a publish that begins and another that began before it; so many in a row mean a broken
  * image. */
 #define SN_TRIES 10000
-#define SN_NO_DEVICE 255u
 #define SN_NO_INSTANCE 0xffffffffu
 #define SN_LONGEST_TEXT 96
-
-/* A handle's address tells device, identity and MIG device; its content means nothing but must be readable. */
-struct nvmlDevice_st {
-    uint64_t reserved;
-};
-
-extern struct nvmlDevice_st sn_handles[SN_MAX_DEVICES][SN_EPOCHS];
-extern struct nvmlDevice_st sn_mig_handles[SN_MAX_DEVICES][SN_MAX_MIG_DEVICES][SN_EPOCHS];
-
-/* What the first nvmlInit fixed: image is null while the library is not initialised. */
-struct sn_view {
-    const struct sn_image *image;
-    unsigned int count;
-    bool by_files;                   /* names in /dev have a say in it */
-    uint8_t device[SN_MAX_DEVICES];  /* by visible index */
-    uint8_t visible[SN_MAX_DEVICES]; /* by device; SN_NO_DEVICE where it is not visible */
-    uint32_t epoch[SN_MAX_DEVICES];  /* by device, as of nvmlInit */
-};
-
-extern struct sn_view sn_view;
 
 enum sn_kind { SN_WORD, SN_WIDE, SN_GAUGE, SN_COUNTER };
 
@@ -68,6 +47,18 @@ struct sn_read {
     int tries;
 };
 
+/* The same of a MIG device, with its own identity on top of its GPU's. */
+struct sn_mig_read {
+    struct sn_read parent;
+    const struct sn_mig *mig;
+    unsigned int slot;
+    unsigned int epoch;
+};
+
+/* INVALID_ARGUMENT if the handle is no MIG device's. */
+nvmlReturn_t sn_mig_open(struct sn_mig_read *read, nvmlDevice_t handle);
+/* GPU_IS_LOST once the MIG device is gone. Torn or not: ask sn_again(&read->parent, …). */
+nvmlReturn_t sn_mig_look(struct sn_mig_read *read);
 /* What a handle that is no device's answers: NOT_SUPPORTED for a MIG device's, else INVALID_ARGUMENT. */
 nvmlReturn_t sn_refuse_handle(nvmlDevice_t handle);
 /* Answers of functions that have none: after the checks every function makes, NOT_SUPPORTED. */

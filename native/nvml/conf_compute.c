@@ -1,6 +1,6 @@
 /* Confidential computing: boards since Hopper could do it, and none of them does. */
 #define _GNU_SOURCE
-#include "handles.h"
+#include "access.h"
 
 #define ARCHITECTURE_HOPPER 9
 #define BYTES_PER_KIB 1024

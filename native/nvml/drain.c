@@ -1,6 +1,7 @@
 /* Taking GPUs out of service: none is being drained, and nobody may drain one. */
 #define _GNU_SOURCE
-#include "handles.h"
+#include "access.h"
+#include "lookup.h"
 
 /* Callers fill the numbers of the address and leave its texts. */
 static nvmlReturn_t is_here(const nvmlPciInfo_t *pci)

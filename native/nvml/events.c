@@ -20,19 +20,21 @@
 #define SUPPORTED_TYPES (0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x100)
 
 struct nvmlEventSet_st {
-    uint32_t used;
     uint64_t cursor; /* number of the last event that this set has passed */
     uint64_t types[SN_MAX_DEVICES];
     uint64_t since[SN_MAX_DEVICES]; /* the newest event when the device was registered: older ones do not count */
 };
 
 static struct nvmlEventSet_st sets[MAX_SETS];
+/* Which of them callers have; apart from them, for whoever looks at all would bring all their memory into being. */
+static uint32_t used[MAX_SETS];
 
 static bool is_set(nvmlEventSet_t set)
 {
     uintptr_t at = (uintptr_t)set - (uintptr_t)sets;
 
-    return at < sizeof(sets) && at % sizeof(sets[0]) == 0 && __atomic_load_n(&set->used, __ATOMIC_ACQUIRE) != 0;
+    return at < sizeof(sets) && at % sizeof(sets[0]) == 0 &&
+           __atomic_load_n(&used[at / sizeof(sets[0])], __ATOMIC_ACQUIRE) != 0;
 }
 
 static uint64_t newest(const struct sn_image *image)
@@ -43,7 +45,7 @@ static uint64_t newest(const struct sn_image *image)
 void sn_free_event_sets(void)
 {
     for (unsigned int i = 0; i < MAX_SETS; i++)
-        __atomic_store_n(&sets[i].used, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&used[i], 0, __ATOMIC_RELEASE);
 }
 
 NVML_EXPORT nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
@@ -56,7 +58,7 @@ NVML_EXPORT nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (unsigned int i = 0; i < MAX_SETS; i++) {
         uint32_t free = 0;
-        if (!__atomic_compare_exchange_n(&sets[i].used, &free, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        if (!__atomic_compare_exchange_n(&used[i], &free, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
         memset(sets[i].types, 0, sizeof(sets[i].types));
         __atomic_store_n(&sets[i].cursor, newest(image), __ATOMIC_RELEASE);
@@ -72,7 +74,7 @@ NVML_EXPORT nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
         return NVML_ERROR_UNINITIALIZED;
     if (!is_set(set))
         return NVML_ERROR_INVALID_ARGUMENT;
-    __atomic_store_n(&set->used, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&used[set - sets], 0, __ATOMIC_RELEASE);
     return NVML_SUCCESS;
 }
 

@@ -1,7 +1,9 @@
 /* The field values that are about NVLinks: one link's, by its number or the scope, or all links' together. */
 #define _GNU_SOURCE
-#include "fields.h"
+#include "field_links.h"
+
 #include "driver.h"
+#include "field_value.h"
 #include "nvlink.h"
 
 #define ALL_LINKS 0xffffffffu
@@ -98,41 +100,65 @@ struct links {
     unsigned int slowest_mbps;
     uint64_t tx_kib;
     uint64_t rx_kib;
-    uint64_t errors[WHAT_ECC + 1];
+    uint64_t errors;
 };
 
-/* NOT_SUPPORTED where the device has no NVLink at all. */
-static nvmlReturn_t survey(nvmlDevice_t device, struct links *links)
+static void add_link(const struct sn_link *link, enum what errors, struct links *links)
 {
-    *links = (struct links){0};
-    for (unsigned int index = 0; index < SN_MAX_LINKS; index++) {
-        struct sn_link link;
-        uint64_t tx_kib;
-        uint64_t rx_kib;
-        nvmlReturn_t code = sn_get_link(device, index, &link, &tx_kib, &rx_kib);
-        if (code == NVML_ERROR_NOT_SUPPORTED)
-            continue;
-        if (code != NVML_SUCCESS)
-            return code;
-        links->present++;
-        for (unsigned int what = 0; what <= WHAT_ECC; what++)
-            links->errors[what] += count_of(&link, (enum what)what);
-        if (link.active == 0)
-            continue;
-        links->to_switch += link.remote_type == NVML_NVLINK_DEVICE_TYPE_SWITCH;
-        if (links->slowest_mbps == 0 || link.speed_mbps < links->slowest_mbps)
-            links->slowest_mbps = link.speed_mbps;
-        links->tx_kib += tx_kib;
-        links->rx_kib += rx_kib;
-    }
-    return links->present == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+    links->present++;
+    links->errors += count_of(link, errors);
+    if (link->active == 0)
+        return;
+    links->to_switch += link->remote_type == NVML_NVLINK_DEVICE_TYPE_SWITCH;
+    if (links->slowest_mbps == 0 || link->speed_mbps < links->slowest_mbps)
+        links->slowest_mbps = link->speed_mbps;
+}
+
+static void add_traffic(const struct sn_read *read, const struct sn_link *link, uint64_t now, struct links *links)
+{
+    const struct sn_device *device = read->device;
+
+    links->tx_kib += sn_counter_at(&link->tx_kib, &device->curve, &device->old_curve, now);
+    links->rx_kib += sn_counter_at(&link->rx_kib, &device->curve, &device->old_curve, now);
+}
+
+/* One look at all links, with errors of one kind, and traffic if it is asked for. NOT_SUPPORTED where the device has no
+ * NVLink at all. */
+static nvmlReturn_t survey(nvmlDevice_t device, enum what errors, bool traffic, struct links *links)
+{
+    struct sn_read read;
+    nvmlReturn_t code = sn_open(&read, device);
+
+    if (code != NVML_SUCCESS)
+        return code;
+    do {
+        uint64_t now;
+        *links = (struct links){0};
+        code = sn_look(&read);
+        now = traffic ? sn_counter_time(read.slot, sn_clock()) : 0;
+        for (unsigned int i = 0; code == NVML_SUCCESS && i < read.device->link_count && i < SN_MAX_LINKS; i++) {
+            const struct sn_link *link = &read.device->link[i];
+            if (link->present == 0)
+                continue;
+            add_link(link, errors, links);
+            if (traffic && link->active != 0)
+                add_traffic(&read, link, now, links);
+        }
+    } while (sn_again(&read, &code));
+    return code == NVML_SUCCESS && links->present == 0 ? NVML_ERROR_NOT_SUPPORTED : code;
 }
 
 static nvmlReturn_t from_all_links(nvmlDevice_t device, unsigned int id, nvmlFieldValue_t *field)
 {
+    bool traffic = id >= FI_THROUGHPUT_DATA_TX && id <= FI_THROUGHPUT_RAW_RX;
+    enum what errors = WHAT_ECC;
     struct links links;
-    nvmlReturn_t code = survey(device, &links);
+    nvmlReturn_t code;
 
+    for (size_t i = 0; i < COUNT_OF(totals); i++)
+        if (totals[i].id == id)
+            errors = totals[i].what;
+    code = survey(device, errors, traffic, &links);
     if (code != NVML_SUCCESS)
         return code;
     switch (id) {
@@ -150,12 +176,8 @@ static nvmlReturn_t from_all_links(nvmlDevice_t device, unsigned int id, nvmlFie
     case FI_THROUGHPUT_RAW_RX:
         return sn_put_ull(field, links.rx_kib);
     default:
-        break;
+        return sn_put_ull(field, links.errors);
     }
-    for (size_t i = 0; i < COUNT_OF(totals); i++)
-        if (totals[i].id == id)
-            return sn_put_ull(field, links.errors[totals[i].what]);
-    return NVML_ERROR_NOT_SUPPORTED;
 }
 
 /* Links save power since version 4. */

@@ -1,9 +1,10 @@
 /* nvmlDeviceGetFieldValues: the driver's number for a field becomes the newest header's, and that one a row of the
  * table of cells, a rule, or a link's business. */
 #define _GNU_SOURCE
-#include "fields.h"
-
+#include "access.h"
 #include "driver.h"
+#include "field_links.h"
+#include "field_value.h"
 
 struct sn_field {
     unsigned int id;
@@ -66,12 +67,17 @@ enum {
     FI_SMOOTHING_MORE_LAST = 288
 };
 
-static unsigned int newest_number(unsigned int driver, unsigned int id)
+static unsigned int limit_of(unsigned int driver)
 {
     unsigned int limit = 0;
 
     for (size_t i = 0; i < COUNT_OF(sn_field_limits) && sn_field_limits[i].first <= driver; i++)
         limit = sn_field_limits[i].limit;
+    return limit;
+}
+
+static unsigned int newest_number(unsigned int driver, unsigned int limit, unsigned int id)
+{
     if (id >= limit)
         return NO_FIELD;
     for (size_t i = 0; i < COUNT_OF(sn_field_moves); i++) {
@@ -84,8 +90,17 @@ static unsigned int newest_number(unsigned int driver, unsigned int id)
 
 static const struct sn_field *row_of(unsigned int id, unsigned int scope)
 {
-    for (size_t i = 0; i < COUNT_OF(sn_fields) && sn_fields[i].id <= id; i++)
-        if (sn_fields[i].id == id && (sn_fields[i].scope < 0 || (unsigned int)sn_fields[i].scope == scope))
+    size_t first = 0;
+
+    for (size_t end = COUNT_OF(sn_fields); first < end;) {
+        size_t middle = (first + end) / 2;
+        if (sn_fields[middle].id < id)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    for (size_t i = first; i < COUNT_OF(sn_fields) && sn_fields[i].id == id; i++)
+        if (sn_fields[i].scope < 0 || (unsigned int)sn_fields[i].scope == scope)
             return &sn_fields[i];
     return NULL;
 }
@@ -227,7 +242,7 @@ static nvmlReturn_t by_rule(nvmlDevice_t device, unsigned int id, unsigned int s
     return sn_get_link_field(device, id, scope, field);
 }
 
-nvmlReturn_t sn_get_field(nvmlDevice_t device, unsigned int id, unsigned int scope, nvmlFieldValue_t *field)
+static nvmlReturn_t get_field(nvmlDevice_t device, unsigned int id, unsigned int scope, nvmlFieldValue_t *field)
 {
     const struct sn_field *row = row_of(id, scope);
 
@@ -238,6 +253,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count
 {
     long long now = (long long)sn_wall_clock_us();
     unsigned int driver;
+    unsigned int limit;
     nvmlReturn_t code = sn_refuse_device(device);
 
     if (code != NVML_ERROR_NOT_SUPPORTED)
@@ -245,14 +261,14 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count
     if (count <= 0 || values == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     driver = sn_driver();
+    limit = limit_of(driver);
     for (int i = 0; i < count; i++) {
         nvmlFieldValue_t *field = &values[i];
-        unsigned int id = newest_number(driver, field->fieldId);
+        unsigned int id = newest_number(driver, limit, field->fieldId);
         field->timestamp = now;
         field->latencyUsec = 0;
         field->value.ullVal = 0;
-        field->nvmlReturn =
-            id == NO_FIELD ? NVML_ERROR_NOT_SUPPORTED : sn_get_field(device, id, field->scopeId, field);
+        field->nvmlReturn = id == NO_FIELD ? NVML_ERROR_NOT_SUPPORTED : get_field(device, id, field->scopeId, field);
     }
     return NVML_SUCCESS;
 }

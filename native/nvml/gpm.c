@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "gpm.h"
 
-#include "handles.h"
+#include "access.h"
 
 #define MAX_SAMPLES 512
 #define VERSION 1 /* of both structs, never a tag */
@@ -17,7 +17,6 @@
 #define AT(member) offsetof(struct sn_device, member)
 
 struct nvmlGpmSample_st {
-    uint32_t used;
     uint32_t taken;
     uint32_t device;
     uint32_t epoch;
@@ -27,6 +26,8 @@ struct nvmlGpmSample_st {
 };
 
 static struct nvmlGpmSample_st samples[MAX_SAMPLES];
+/* Which of them callers have; apart from them, for whoever looks at all would bring all their memory into being. */
+static uint32_t used[MAX_SAMPLES];
 
 /* Metrics that are a share of a gauge, ids `first` to `last`. */
 static const struct metric {
@@ -66,13 +67,13 @@ static bool is_sample(nvmlGpmSample_t sample)
     uintptr_t at = (uintptr_t)sample - (uintptr_t)samples;
 
     return at < sizeof(samples) && at % sizeof(samples[0]) == 0 &&
-           __atomic_load_n(&sample->used, __ATOMIC_ACQUIRE) != 0;
+           __atomic_load_n(&used[at / sizeof(samples[0])], __ATOMIC_ACQUIRE) != 0;
 }
 
 void sn_free_gpm_samples(void)
 {
-    for (unsigned int i = 0; i < MAX_SAMPLES && samples[i].used != 0; i++)
-        __atomic_store_n(&samples[i].used, 0, __ATOMIC_RELEASE);
+    for (unsigned int i = 0; i < MAX_SAMPLES; i++)
+        __atomic_store_n(&used[i], 0, __ATOMIC_RELEASE);
 }
 
 /* NOT_SUPPORTED before Hopper. */
@@ -123,7 +124,7 @@ NVML_EXPORT nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *sample)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (unsigned int i = 0; i < MAX_SAMPLES; i++) {
         uint32_t free = 0;
-        if (!__atomic_compare_exchange_n(&samples[i].used, &free, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        if (!__atomic_compare_exchange_n(&used[i], &free, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
         samples[i].taken = 0;
         *sample = &samples[i];
@@ -138,13 +139,13 @@ NVML_EXPORT nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
         return NVML_ERROR_UNINITIALIZED;
     if (!is_sample(sample))
         return NVML_ERROR_INVALID_ARGUMENT;
-    __atomic_store_n(&sample->used, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&used[sample - samples], 0, __ATOMIC_RELEASE);
     return NVML_SUCCESS;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
 {
-    struct nvmlGpmSample_st taken = {.used = 1, .taken = 1};
+    struct nvmlGpmSample_st taken = {.taken = 1};
     struct sn_read read;
     nvmlReturn_t code = can_be_monitored(device);
 

@@ -1,36 +1,46 @@
-/* Handles of devices, and the functions of other files that several need by name. */
+/* What a handle is, and which devices there are handles of. */
 #ifndef SN_HANDLES_H
 #define SN_HANDLES_H
 
-#include "access.h"
+#include <stdbool.h>
 
-/* A PCI address as text or struct says it. */
-struct sn_address {
-    unsigned int domain;
-    unsigned int bus;
-    unsigned int device;
-    unsigned int function;
+#include "abi.h"
+#include "image_layout.h"
+
+#define SN_NO_DEVICE 255u
+
+/* A handle's address tells device, identity and MIG device; its content means nothing but must be readable. */
+struct nvmlDevice_st {
+    uint64_t reserved;
 };
 
-/* The handle of a device by its index in the image, with the identity it had at nvmlInit. */
-nvmlDevice_t sn_handle(unsigned int index);
-/* Parses [domain:]bus:device[.function], hexadecimal digits of any case and number; false if it is no such text. */
-bool sn_parse_address(const char *text, struct sn_address *address);
-/* The address of a visible index, of a lost device too; INVALID_ARGUMENT if there is no such index. */
-nvmlReturn_t sn_address_of_index(unsigned int visible, struct sn_address *address);
-/* The image index of a visible device by its address, or SN_NO_DEVICE. */
-unsigned int sn_device_at(const struct sn_address *address);
+extern struct nvmlDevice_st sn_handles[SN_MAX_DEVICES][SN_EPOCHS];
+extern struct nvmlDevice_st sn_mig_handles[SN_MAX_DEVICES][SN_MAX_MIG_DEVICES][SN_EPOCHS];
 
-nvmlReturn_t sn_mig_text(nvmlDevice_t handle, bool uuid, char *out, unsigned int length);
-nvmlReturn_t sn_mig_memory(nvmlDevice_t handle, nvmlMemory_v2_t *memory);
-nvmlReturn_t sn_mig_bar1(nvmlDevice_t handle, nvmlBAR1Memory_t *memory);
-nvmlReturn_t sn_get_margin(nvmlDevice_t device, int *celsius);
-nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, unsigned int policy, nvmlViolationTime_t *time);
-nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length);
-nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2, unsigned int *level);
-nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long *nodes,
-                                         unsigned int scope);
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig);
-nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
+/* What the first nvmlInit fixed: image is null while the library is not initialised. */
+struct sn_view {
+    const struct sn_image *image;
+    unsigned int count;
+    bool by_files;                   /* names in /dev have a say in it */
+    uint8_t device[SN_MAX_DEVICES];  /* by visible index */
+    uint8_t visible[SN_MAX_DEVICES]; /* by device; SN_NO_DEVICE where it is not visible */
+    uint32_t epoch[SN_MAX_DEVICES];  /* by device, as of nvmlInit */
+};
+
+extern struct sn_view sn_view;
+
+/* The handle of a device by its index in the image, with the identity it had at nvmlInit. */
+static inline nvmlDevice_t sn_handle(unsigned int index)
+{
+    return &sn_handles[index][sn_view.epoch[index] % SN_EPOCHS];
+}
+
+/* True if the address is one of a MIG device's handles, whether that device exists or not. */
+static inline bool sn_is_mig_handle(nvmlDevice_t handle)
+{
+    uintptr_t at = (uintptr_t)handle - (uintptr_t)sn_mig_handles;
+
+    return at < sizeof(sn_mig_handles) && at % sizeof(struct nvmlDevice_st) == 0;
+}
 
 #endif

@@ -7,40 +7,6 @@
 
 #include "handles.h"
 
-bool sn_is_mig_handle(nvmlDevice_t handle)
-{
-    uintptr_t at = (uintptr_t)handle - (uintptr_t)sn_mig_handles;
-
-    return at < sizeof(sn_mig_handles) && at % sizeof(struct nvmlDevice_st) == 0;
-}
-
-nvmlReturn_t sn_mig_open(struct sn_mig_read *read, nvmlDevice_t handle)
-{
-    size_t at = ((uintptr_t)handle - (uintptr_t)sn_mig_handles) / sizeof(struct nvmlDevice_st);
-
-    read->parent.image = sn_image();
-    if (read->parent.image == NULL)
-        return NVML_ERROR_UNINITIALIZED;
-    if (!sn_is_mig_handle(handle))
-        return NVML_ERROR_INVALID_ARGUMENT;
-    read->epoch = (unsigned int)(at % SN_EPOCHS);
-    read->slot = (unsigned int)(at / SN_EPOCHS % SN_MAX_MIG_DEVICES);
-    read->parent.index = (unsigned int)(at / SN_EPOCHS / SN_MAX_MIG_DEVICES);
-    read->parent.epoch = sn_view.epoch[read->parent.index] % SN_EPOCHS;
-    read->parent.tries = SN_TRIES;
-    return NVML_SUCCESS;
-}
-
-nvmlReturn_t sn_mig_look(struct sn_mig_read *read)
-{
-    nvmlReturn_t code = sn_look(&read->parent);
-
-    read->mig = &read->parent.device->mig[read->slot];
-    if (code == NVML_SUCCESS && (read->mig->present == 0 || read->mig->epoch % SN_EPOCHS != read->epoch))
-        return NVML_ERROR_GPU_IS_LOST;
-    return code;
-}
-
 static nvmlReturn_t copy_mig(nvmlDevice_t handle, struct sn_mig *copy)
 {
     struct sn_mig_read read;
@@ -107,11 +73,12 @@ nvmlReturn_t sn_mig_errors(nvmlDevice_t handle, unsigned int location, unsigned 
     return NVML_SUCCESS;
 }
 
-/* Those MIG devices of a GPU that this process sees: their slots, in order, and a handle of each. */
+/* Those MIG devices of a GPU that this process sees: their slots, in order, a handle of each, and what each says. */
 struct seen {
     unsigned int count;
     unsigned int slot[SN_MAX_MIG_DEVICES];
     nvmlDevice_t handle[SN_MAX_MIG_DEVICES];
+    struct sn_mig copy[SN_MAX_MIG_DEVICES];
 };
 
 /* The minors are the kernel module's: of each GPU 15 instances, and of each of them itself and 8 compute instances. */
@@ -125,27 +92,28 @@ static bool has_capability(uint32_t gpu, uint32_t gpu_instance, uint32_t part)
 }
 
 /* As with GPUs only names count, and all or none of them is all: a container has those that it was given. */
-static void keep_given(struct seen *seen, const struct sn_mig *devices, uint32_t gpu)
+static void keep_given(struct seen *seen, uint32_t gpu)
 {
     struct seen given = {0};
 
     if (!sn_view.by_files)
         return;
     for (unsigned int i = 0; i < seen->count; i++) {
-        const struct sn_mig *mig = &devices[i];
+        const struct sn_mig *mig = &seen->copy[i];
         if (!has_capability(gpu, mig->gpu_instance, 0) ||
             !has_capability(gpu, mig->gpu_instance, 1 + mig->compute_instance))
             continue;
         given.slot[given.count] = seen->slot[i];
+        given.copy[given.count] = *mig;
         given.handle[given.count++] = seen->handle[i];
     }
     if (given.count != 0)
         *seen = given;
 }
 
-static nvmlReturn_t look_around(nvmlDevice_t device, struct seen *seen)
+/* `lost`: also those of a GPU that answers nothing else any more, as long as it is the same one. */
+static nvmlReturn_t look_around(nvmlDevice_t device, bool lost, struct seen *seen)
 {
-    struct sn_mig devices[SN_MAX_MIG_DEVICES];
     struct sn_read read;
     uint32_t minor = 0;
     nvmlReturn_t code = sn_open(&read, device);
@@ -155,18 +123,20 @@ static nvmlReturn_t look_around(nvmlDevice_t device, struct seen *seen)
     do {
         seen->count = 0;
         code = sn_look(&read);
+        if (lost && read.device->present != 0 && read.device->epoch % SN_EPOCHS == read.epoch)
+            code = NVML_SUCCESS;
         for (unsigned int i = 0; code == NVML_SUCCESS && i < SN_MAX_MIG_DEVICES; i++) {
             const struct sn_mig *mig = &read.device->mig[i];
             if (mig->present == 0)
                 continue;
-            devices[seen->count] = *mig;
+            seen->copy[seen->count] = *mig;
             seen->slot[seen->count] = i;
             seen->handle[seen->count++] = &sn_mig_handles[read.index][i][mig->epoch % SN_EPOCHS];
         }
         minor = read.device->minor_number.value;
     } while (sn_again(&read, &code));
     if (code == NVML_SUCCESS)
-        keep_given(seen, devices, minor);
+        keep_given(seen, minor);
     return code;
 }
 
@@ -177,7 +147,7 @@ nvmlReturn_t sn_mig_index(nvmlDevice_t handle, unsigned int *index)
     nvmlReturn_t code = sn_mig_open(&read, handle);
 
     if (code == NVML_SUCCESS)
-        code = look_around(sn_handle(read.parent.index), &seen);
+        code = look_around(sn_handle(read.parent.index), false, &seen);
     if (code != NVML_SUCCESS)
         return code;
     for (unsigned int i = 0; i < seen.count; i++)
@@ -188,19 +158,25 @@ nvmlReturn_t sn_mig_index(nvmlDevice_t handle, unsigned int *index)
     return NVML_ERROR_NOT_FOUND;
 }
 
-nvmlDevice_t sn_mig_by_uuid(const char *uuid)
+nvmlReturn_t sn_mig_by_uuid(const char *uuid, nvmlDevice_t *mig)
 {
     for (unsigned int visible = 0; visible < sn_view.count; visible++) {
+        nvmlDevice_t gpu = sn_handle(sn_view.device[visible]);
         struct seen seen;
-        if (look_around(sn_handle(sn_view.device[visible]), &seen) != NVML_SUCCESS)
+        if (look_around(gpu, true, &seen) != NVML_SUCCESS)
             continue;
         for (unsigned int i = 0; i < seen.count; i++) {
-            char text[SN_LONGEST_TEXT];
-            if (sn_mig_text(seen.handle[i], true, text, sizeof(text)) == NVML_SUCCESS && strcmp(text, uuid) == 0)
-                return seen.handle[i];
+            nvmlReturn_t code;
+            if (strncmp(seen.copy[i].uuid, uuid, sizeof(seen.copy[i].uuid)) != 0)
+                continue;
+            code = sn_refuse_device(gpu);
+            if (code != NVML_ERROR_NOT_SUPPORTED)
+                return code;
+            *mig = seen.handle[i];
+            return NVML_SUCCESS;
         }
     }
-    return NULL;
+    return NVML_ERROR_NOT_FOUND;
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is_mig)
@@ -219,7 +195,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsign
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig)
 {
     struct seen seen;
-    nvmlReturn_t code = mig == NULL ? sn_bad_argument(device) : look_around(device, &seen);
+    nvmlReturn_t code = mig == NULL ? sn_bad_argument(device) : look_around(device, false, &seen);
 
     if (code != NVML_SUCCESS)
         return code;

@@ -1,15 +1,8 @@
-/* Reading one MIG device or GPU instance: like access.h, with its own identity on top of its GPU's. */
+/* What a MIG device says, and reading a GPU instance: like access.h, with its own identity on top of its GPU's. */
 #ifndef SN_MIG_H
 #define SN_MIG_H
 
 #include "access.h"
-
-struct sn_mig_read {
-    struct sn_read parent;
-    const struct sn_mig *mig;
-    unsigned int slot;
-    unsigned int epoch;
-};
 
 /* Ids of GPU instances: one for the whole, two halves, four quarters, eight eighths. */
 #define SN_GPU_INSTANCE_IDS 15
@@ -22,16 +15,13 @@ struct sn_instance {
     unsigned int profile;
 };
 
-/* INVALID_ARGUMENT if the handle is no MIG device's. */
-nvmlReturn_t sn_mig_open(struct sn_mig_read *read, nvmlDevice_t handle);
-/* GPU_IS_LOST once the MIG device is gone. Torn or not: ask sn_again(&read->parent, …). */
-nvmlReturn_t sn_mig_look(struct sn_mig_read *read);
-/* True if the address is one of a MIG device's handles, whether that device exists or not. */
-bool sn_is_mig_handle(nvmlDevice_t handle);
 /* The place of a MIG device among those of its GPU that this process sees. */
 nvmlReturn_t sn_mig_index(nvmlDevice_t handle, unsigned int *index);
-/* The MIG device of this UUID on a visible GPU, or null. */
-nvmlDevice_t sn_mig_by_uuid(const char *uuid);
+/* The MIG device of this UUID on a visible GPU. NOT_FOUND: none; else why its GPU answers nothing. */
+nvmlReturn_t sn_mig_by_uuid(const char *uuid, nvmlDevice_t *mig);
+nvmlReturn_t sn_mig_text(nvmlDevice_t handle, bool uuid, char *out, unsigned int length);
+nvmlReturn_t sn_mig_memory(nvmlDevice_t handle, nvmlMemory_v2_t *memory);
+nvmlReturn_t sn_mig_bar1(nvmlDevice_t handle, nvmlBAR1Memory_t *memory);
 /* What a MIG device has counted at a memory location. */
 nvmlReturn_t sn_mig_errors(nvmlDevice_t handle, unsigned int location, unsigned long long *count);
 /* INVALID_ARGUMENT if the handle is no GPU instance's. */

@@ -94,8 +94,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device
     pci->bus = link.remote_bus;
     pci->device = link.remote_device;
     pci->pciDeviceId = link.remote_device_id;
-    sn_put_bus_id(pci->busId, 8, pci->domain, pci->bus, pci->device);
-    sn_put_bus_id(pci->busIdLegacy, 4, pci->domain, pci->bus, pci->device);
+    sn_put_bus_ids(pci);
     return NVML_SUCCESS;
 }
 

@@ -3,24 +3,31 @@
 #include "access.h"
 #include "pci.h"
 
-/* Upper case hexadecimal, zero-padded to `digits`. */
-static char *put_hex(char *out, unsigned int value, unsigned int digits)
+/* Two upper case hexadecimal digits. */
+static char *put_byte(char *out, unsigned int value)
 {
     static const char hex[] = "0123456789ABCDEF";
 
-    for (unsigned int i = digits; i-- > 0; value >>= 4)
-        out[i] = hex[value & 15];
-    return out + digits;
+    out[0] = hex[value >> 4 & 15];
+    out[1] = hex[value & 15];
+    return out + 2;
 }
 
-void sn_put_bus_id(char *out, unsigned int domain_digits, unsigned int domain, unsigned int bus, unsigned int device)
+void sn_put_bus_id(char *out, unsigned int domain, unsigned int bus, unsigned int device)
 {
-    out = put_hex(out, domain, domain_digits);
+    for (int shift = 24; shift >= 0; shift -= 8)
+        out = put_byte(out, domain >> shift);
     *out++ = ':';
-    out = put_hex(out, bus, 2);
+    out = put_byte(out, bus);
     *out++ = ':';
-    out = put_hex(out, device, 2);
+    out = put_byte(out, device);
     memcpy(out, ".0", 3);
+}
+
+void sn_put_bus_ids(nvmlPciInfo_t *pci)
+{
+    sn_put_bus_id(pci->busId, pci->domain, pci->bus, pci->device);
+    memcpy(pci->busIdLegacy, pci->busId + 4, sizeof(pci->busIdLegacy)); /* a domain of four digits */
 }
 
 nvmlReturn_t sn_get_pci(nvmlDevice_t device, nvmlPciInfoExt_v1_t *pci)
@@ -44,7 +51,7 @@ nvmlReturn_t sn_get_pci(nvmlDevice_t device, nvmlPciInfoExt_v1_t *pci)
     pci->baseClass = (unsigned int)values[5];
     pci->subClass = (unsigned int)values[6];
     memset(pci->busId, 0, sizeof(pci->busId));
-    sn_put_bus_id(pci->busId, 8, pci->domain, pci->bus, pci->device);
+    sn_put_bus_id(pci->busId, pci->domain, pci->bus, pci->device);
     return NVML_SUCCESS;
 }
 
@@ -81,8 +88,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInf
     pci->device = from.device;
     pci->pciDeviceId = from.pciDeviceId;
     pci->pciSubSystemId = from.pciSubSystemId;
-    memcpy(pci->busId, from.busId, sizeof(pci->busId));
-    sn_put_bus_id(pci->busIdLegacy, 4, from.domain, from.bus, from.device);
+    sn_put_bus_ids(pci);
     return NVML_SUCCESS;
 }
 

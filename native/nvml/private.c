@@ -5,12 +5,19 @@
  * both. A slot that is not known answers NOT_SUPPORTED and writes nothing, for its arguments may be any register's
  * leftovers. */
 #define _GNU_SOURCE
-#include "handles.h"
+#include "lookup.h"
 #include "pci.h"
 #include "private.h"
 #include "setters.h"
+#include "thermal.h"
 
 #define SLOTS 256
+
+/* Public functions that slots are, or ask. */
+nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, unsigned int policy, nvmlViolationTime_t *time);
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2, unsigned int *level);
+nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long *nodes,
+                                         unsigned int scope);
 
 typedef nvmlReturn_t slot_fn(void);
 
@@ -40,21 +47,25 @@ static nvmlReturn_t parse_bus_id(const char *text, unsigned int *domain, unsigne
     return NVML_SUCCESS;
 }
 
+static unsigned int device_named(const char *bus_id)
+{
+    struct sn_address address;
+
+    return sn_parse_address(bus_id, &address) ? sn_device_at(&address) : SN_NO_DEVICE;
+}
+
 enum { LEVEL_PIX, LEVEL_PXB, LEVEL_PHB, LEVEL_NODE, LEVEL_SYS };
 
 /* 23: the PCIe level between two bus ids; an error would end the whole matrix. */
 static nvmlReturn_t pcie_level(const char *first, const char *second, unsigned int *level)
 {
-    struct sn_address a;
-    struct sn_address b;
+    unsigned int a = device_named(first);
+    unsigned int b = device_named(second);
     unsigned int ancestor;
 
     *level = LEVEL_SYS;
-    if (!sn_parse_address(first, &a) || !sn_parse_address(second, &b) || sn_device_at(&a) == SN_NO_DEVICE ||
-        sn_device_at(&b) == SN_NO_DEVICE)
-        return NVML_SUCCESS;
-    if (nvmlDeviceGetTopologyCommonAncestor(sn_handle(sn_device_at(&a)), sn_handle(sn_device_at(&b)), &ancestor) !=
-        NVML_SUCCESS)
+    if (a == SN_NO_DEVICE || b == SN_NO_DEVICE ||
+        nvmlDeviceGetTopologyCommonAncestor(sn_handle(a), sn_handle(b), &ancestor) != NVML_SUCCESS)
         return NVML_SUCCESS;
     switch (ancestor) {
     case NVML_TOPOLOGY_INTERNAL:
@@ -111,7 +122,7 @@ nvmlReturn_t sn_bus_id_of_index(unsigned int index, char *out, unsigned int leng
 
     if (code != NVML_SUCCESS)
         return code;
-    sn_put_bus_id(text, 8, address.domain, address.bus, address.device);
+    sn_put_bus_id(text, address.domain, address.bus, address.device);
     return sn_put_text(text, out, length);
 }
 
@@ -244,11 +255,21 @@ static const struct {
     {251, (slot_fn *)(void *)nvmlDeviceSetPersistenceMode}, /* in 555 */
 };
 
-/* Filled anew at each request, always with the same words, so that it needs no lock. */
+/* Filled by the first request, its size last. Several at once fill in the same words, so that it needs no lock. */
 static union {
     size_t size;
     slot_fn *slot;
 } table[SLOTS];
+
+static void fill_table(void)
+{
+    for (unsigned int i = 1; i < SLOTS; i++)
+        if (table[i].slot == NULL)
+            table[i].slot = unknown_slot;
+    for (unsigned int i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        table[known[i].slot].slot = known[i].function;
+    __atomic_store_n(&table[0].size, sizeof(table), __ATOMIC_RELEASE);
+}
 
 NVML_EXPORT nvmlReturn_t nvmlInternalGetExportTable(const void **out, const unsigned char guid[16])
 {
@@ -259,12 +280,8 @@ NVML_EXPORT nvmlReturn_t nvmlInternalGetExportTable(const void **out, const unsi
         return NVML_ERROR_INVALID_ARGUMENT;
     if (memcmp(guid, served, sizeof(served)) != 0)
         return NVML_ERROR_NOT_SUPPORTED;
-    table[0].size = sizeof(table);
-    for (unsigned int i = 1; i < SLOTS; i++)
-        if (table[i].slot == NULL)
-            table[i].slot = unknown_slot;
-    for (unsigned int i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        table[known[i].slot].slot = known[i].function;
+    if (__atomic_load_n(&table[0].size, __ATOMIC_ACQUIRE) == 0)
+        fill_table();
     *out = table;
     return NVML_SUCCESS;
 }

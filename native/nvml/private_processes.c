@@ -1,6 +1,5 @@
 /* Processes as nvidia-smi asks for them: its table's rows, and the samples that pmon averages. */
 #define _GNU_SOURCE
-#include "handles.h"
 #include "private.h"
 #include "processes.h"
 

@@ -1,6 +1,8 @@
 /* Temperatures, their thresholds, and the margin that replaces both on newer boards; fans. */
 #define _GNU_SOURCE
-#include "handles.h"
+#include "thermal.h"
+
+#include "access.h"
 
 #define SENSOR_GPU 0
 #define CONTROLLER_GPU_INTERNAL 1

@@ -3,7 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "handles.h"
+#include "access.h"
 
 enum { SCOPE_NODE, SCOPE_SOCKET };
 

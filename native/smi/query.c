@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "../nvml/driver.h"
-#include "../nvml/handles.h"
+#include "../nvml/thermal.h"
 #include "query_reads.h"
 
 #define USAGE 2

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../nvml/handles.h"
+#include "../nvml/thermal.h"
 #include "processes.h"
 
 #define US_PER_S 1000000u

@@ -1,32 +1,13 @@
 /* nvidia-smi topo: how GPUs are connected to one another, and which CPUs and memory are near. */
 #define _GNU_SOURCE
-#include "topo.h"
+#include "subcommand.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "subcommand.h"
+#include "topo_matrices.h"
 
 #define USAGE 2
-
-nvmlReturn_t smi_find_topology(struct smi_topology *gpus)
-{
-    unsigned int count;
-    nvmlReturn_t code = nvmlDeviceGetCount_v2(&count);
-
-    gpus->count = 0;
-    for (unsigned int i = 0; code == NVML_SUCCESS && i < count; i++) {
-        struct smi_topology_gpu *gpu = &gpus->gpu[gpus->count];
-        code = nvmlDeviceGetHandleByIndex_v2(i, &gpu->device);
-        gpu->index = i;
-        if (code == NVML_SUCCESS)
-            gpus->count++;
-        else if (code == NVML_ERROR_NO_PERMISSION || code == NVML_ERROR_NOT_FOUND)
-            code = NVML_SUCCESS;
-    }
-    gpus->complete = gpus->count == count;
-    return code;
-}
 
 static void print_help(void)
 {

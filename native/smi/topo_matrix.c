@@ -1,9 +1,11 @@
 /* nvidia-smi topo -m: what lies between GPUs, and what is near them. */
 #define _GNU_SOURCE
+#include "topo_matrices.h"
+
 #include <stdio.h>
 
 #include "slots.h"
-#include "topo.h"
+#include "topo_gpus.h"
 
 #define FIRST_WITH_NVLINK 4 /* NVML_DEVICE_ARCH_PASCAL */
 #define MOST_LINKS 18

@@ -1,8 +1,10 @@
 /* nvidia-smi topo -p2p: whether GPUs reach one another. */
 #define _GNU_SOURCE
+#include "topo_matrices.h"
+
 #include <stdio.h>
 
-#include "topo.h"
+#include "topo_gpus.h"
 
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t other, unsigned int capability,
                                     unsigned int *status);

@@ -86,5 +86,8 @@ void smi_help(void)
          "    -lms, --loop-ms=            Every so many milliseconds.\n"
          "\n"
          "    topo                        How GPUs are connected; nvidia-smi topo -h tells more.\n"
-         "    nvlink                      The NVLinks of the GPUs; nvidia-smi nvlink -h tells more.");
+         "    nvlink                      The NVLinks of the GPUs; nvidia-smi nvlink -h tells more.\n"
+         "\n"
+         "It changes nothing. Options that do, dmon, pmon and mig are the real program's, which a node takes in place of\n"
+         "this one: simnode run --nvidia-smi FILE.");
 }

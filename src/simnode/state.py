@@ -309,23 +309,27 @@ class State(Spec, frozen=True):
         return bool(self.devices)
 
     def pci_topology(self) -> tuple[RootComplex, ...]:
-        """The declared root complexes less what no device is on; a GPU that none declares gets a root of its own.
+        """The declared root complexes less what no device is on; a GPU that none declares is on that of its bus.
 
-        Such an orphan's root is named after its domain and bus and has NUMA node -1 (host facts, PCI bus).
+        Where no declared one has that bus, its root is named after domain and bus, and has NUMA node -1 (host facts,
+        PCI bus).
         """
-        present = {device.pci_bus_id for device in self.devices}
-        roots = []
-        placed: set[str] = set()
-        for root in self.node_shape.topology.root_complexes:
-            held = tuple(bdf for bdf in root.device_bdfs if bdf in present)
-            placed.update(held)
-            if held:
-                roots.append(RootComplex(root.id, root.numa_node, held, root.cpu_affinity))
+        topology = self.node_shape.topology
+        roots = {root.id: root for root in topology.root_complexes}
+        held: dict[str, list[str]] = {root.id: [] for root in topology.root_complexes}
+        above = {(bridge.pci_bus_id[:-8], bridge.secondary): bridge.root for bridge in topology.bridges}
+        declared = {bdf: root.id for root in topology.root_complexes for bdf in root.device_bdfs}
         for device in self.devices:
-            if device.pci_bus_id not in placed:
-                domain, bus = device.pci_bus_id.split(":")[:2]
-                roots.append(RootComplex(f"pci{domain}:{bus}", -1, (device.pci_bus_id,), ""))
-        return tuple(roots)
+            address = device.pci_bus_id
+            domain, bus = address.split(":")[:2]
+            name = declared.get(address) or above.get((domain, int(bus, 16)), f"pci{domain}:{bus}")
+            held.setdefault(name, []).append(address)
+        return tuple(
+            RootComplex(name, root.numa_node, tuple(addresses), root.cpu_affinity)
+            for name, addresses in held.items()
+            if addresses
+            for root in (roots.get(name, RootComplex(name, -1, (), "")),)
+        )
 
     def same_structure(self, other: State) -> bool:
         """True if only `runtime` (or `generation`) differs: a patch will do."""

@@ -74,7 +74,10 @@ def test_a_daemon_that_could_not_be_told_is_told_again_and_nobody_takes_the_node
         await living
 
     run(live())
-    assert [line for line in story(log, "reload") if "begin" in line] == ["9 a reload begin 2/0", "10 a reload begin 2/0"]
+    assert [line for line in story(log, "reload") if "begin" in line] == [
+        "9 a reload begin 2/0",
+        "10 a reload begin 2/0",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simnode.agent.failures import attribute
-from simnode.host import ConvergeError, SurfaceError
+from simnode.host import ConvergeError, SurfaceError, TreeError
 
 CONVERGE = ConvergeError(
     "a",
@@ -30,6 +30,13 @@ CASES: dict[str, tuple[BaseException, list[str]]] = {
         ["a: stage: x", "a: stage: y", "a: stage: z"],
     ),
 }
+
+
+def test_a_tree_that_another_simulator_asked_for_is_its_owners_fault() -> None:
+    error = TreeError("no major is free")
+    assert list(map(str, attribute("a", "narrow", error))) == ["a: narrow: no major is free"]
+    error.owner = "b"
+    assert list(map(str, attribute("a", "narrow", error))) == ["b: narrow: no major is free"]
 
 
 @pytest.mark.parametrize(("error", "lines"), CASES.values(), ids=CASES)

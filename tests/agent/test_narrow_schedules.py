@@ -19,7 +19,7 @@ _SCRIPTS = st.fixed_dictionaries(dict.fromkeys(("stage", "narrow", "apply"), _AC
 _ARRIVALS = st.lists(st.tuples(st.integers(0, 30), st.sampled_from(sorted(WANTED))), min_size=1, max_size=6).map(sorted)
 
 
-@examples(150)
+@examples(100)
 @given(_SCRIPTS, _ARRIVALS)
 def test_nothing_published_names_what_is_gone(script: dict[str, list[Act]], arrivals: list[tuple[int, int]]) -> None:
     log: Log = []

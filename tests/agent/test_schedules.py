@@ -140,7 +140,7 @@ def in_force(arrivals: Arrivals, time: float) -> list[tuple[int, int]]:
     return before + [about for at, about in states if at == time]
 
 
-@examples(150)
+@examples(100)
 @given(_PLOTS)
 def test_in_the_end_everything_is_as_the_newest_state_says(plot: Plot) -> None:
     play = Play(plot, QUIET)
@@ -182,7 +182,7 @@ def last(entries: list[Entry], *whats: str) -> tuple[int, int]:
     return numbers_of(entry)
 
 
-@examples(200)
+@examples(100)
 @given(_PLOTS, st.integers(0, 120))
 def test_every_schedule_keeps_the_order(plot: Plot, seconds: int) -> None:
     play = Play(plot, seconds)

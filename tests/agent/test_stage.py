@@ -123,11 +123,12 @@ def test_an_equal_state_hurries_no_retry() -> None:
     assert story(log, "stage")[2:] == ["4 a stage begin 1/0", "4 a stage end 1/0"]
 
 
-def test_every_failure_is_logged_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_failure_is_an_error_of_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     log: Log = []
     simulators = [Stager("a", log, {"stage": [Act(0, "no\n space")]}), Stager("b", log, {"stage": [Act(0, "x")]})]
     run(Node(simulators, Schedule([(0, state(1)), (0, "unreadable")]), log, first_retry=100).live(9))
     assert caplog.messages == ["source: unreadable", "a: stage: no space", "b: stage: x"]
+    assert {record.levelname for record in caplog.records} == {"ERROR"}
 
 
 def test_an_equal_state_does_nothing() -> None:

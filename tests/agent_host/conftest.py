@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from tests import memory
 from tests.agent_host.running import BOARD, HostRoot
 
 Make = Callable[[], HostRoot]
 
 
-@pytest.fixture
-def another(uid: int) -> Iterator[Make]:
-    """Makes host roots."""
+@contextmanager
+def making(uid: int) -> Iterator[Make]:
+    """Makes host roots for an agent that runs as `uid`; they go in the end, and their agents."""
     made: list[HostRoot] = []
+    given = ExitStack()
 
     def make() -> HostRoot:
-        scratch = Path(tempfile.mkdtemp(prefix="simnode-host-"))
+        scratch = given.enter_context(memory.directory("simnode-host-"))
         root = scratch / "root"
         for name in ("var/lib/other", "run/other", "proc", "dev", "etc"):
             (root / name).mkdir(parents=True)
@@ -35,13 +36,27 @@ def another(uid: int) -> Iterator[Make]:
         made.append(HostRoot(root, uid, uuid.uuid4().hex))
         return made[-1]
 
-    yield make
-    for host in made:
-        host.clean_up()
-        shutil.rmtree(host.root.parent)
+    with given:
+        yield make
+        for host in made:
+            host.clean_up()
+
+
+@pytest.fixture
+def another(uid: int) -> Iterator[Make]:
+    """Makes host roots."""
+    with making(uid) as make:
+        yield make
 
 
 @pytest.fixture
 def host(another: Make) -> HostRoot:
     """One host root."""
     return another()
+
+
+@pytest.fixture(scope="module")
+def shared(uid: int) -> Iterator[HostRoot]:
+    """One that the tests of a module share."""
+    with making(uid) as make:
+        yield make()

@@ -10,6 +10,8 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -43,16 +45,39 @@ def test_a_driver_is_there_while_it_runs_and_the_host_is_as_before_after_sigterm
     assert all(any(name.startswith(f"{above}/") for name in OUTLIVE) for above in more)
 
 
-@pytest.mark.parametrize("page", ["/healthz", "/readyz", "/stagedz"])
-def test_probes_are_served_at_a_port(host: HostRoot, page: str) -> None:
-    agent = host.ready(host.agent("--health-addr", "127.0.0.1:0"))
+@dataclass(frozen=True)
+class Kept:
+    """A host root that an agent keeps while the tests of this module look at both; the port where its probes are."""
+
+    host: HostRoot
+    port: int
+
+
+@pytest.fixture(scope="module")
+def kept(shared: HostRoot) -> Iterator[Kept]:
+    """Options, environment and profile each say what the others do not, or say otherwise."""
+    environ = {
+        "SIMNODE_CONFIG": str(shared.config),
+        "SIMNODE_GPUS": "3",
+        "SIMNODE_DRIVER_VERSION": "550.163.01",
+        "SIMNODE_NODE_NAME": "from-environment",
+        "SIMNODE_CDI_DIR": "/srv/cdi",
+        "SIMNODE_HEALTH_ADDR": "",
+    }
+    options = ("--gpus", "2", "--cdi-dir", "/etc/cdi", "--cdi-dir", "/var/run/cdi", "--health-addr", "127.0.0.1:0")
+    agent = shared.ready(shared.agent(*options, env=environ))
     assert agent.stderr is not None
-    port = int(json.loads(agent.stderr.readline())["message"].partition("127.0.0.1:")[2].partition(" ")[0])
-    status, body = get(http.client.HTTPConnection("127.0.0.1", port, timeout=10), page)
+    told = str(json.loads(agent.stderr.readline())["message"])
+    yield Kept(shared, int(told.partition("127.0.0.1:")[2].partition(" ")[0]))
+    assert shared.end(agent)[0] == 0
+
+
+@pytest.mark.parametrize("page", ["/healthz", "/readyz", "/stagedz"])
+def test_probes_are_served_at_a_port(kept: Kept, page: str) -> None:
+    status, body = get(http.client.HTTPConnection("127.0.0.1", kept.port, timeout=10), page)
     assert status == 200
     components = json.loads(body)["components"]
     assert components.keys() >= {"gpudriver", "fabricmanager", "nvlink"}
-    assert host.end(agent)[0] == 0
 
 
 @pytest.mark.parametrize("said_in", ["option", "environment"])
@@ -75,8 +100,8 @@ def test_a_port_that_is_taken_ends_it_before_it_stages_anything(host: HostRoot) 
     assert not (host.node / "driver").exists()
 
 
-def test_what_a_runtime_resolves_is_written_with_the_hosts_own_paths(host: HostRoot) -> None:
-    host.ready(host.agent("--cdi-dir", "/etc/cdi", "--cdi-dir", "/var/run/cdi"))
+def test_what_a_runtime_resolves_is_written_with_the_hosts_own_paths(kept: Kept) -> None:
+    host = kept.host
     published = [host.root / directory / name for directory in ("etc/cdi", "run/cdi") for name in SPECS]
     if host.uid:  # no device nodes to give away
         assert not any(path.exists() for path in published)
@@ -88,9 +113,7 @@ def test_what_a_runtime_resolves_is_written_with_the_hosts_own_paths(host: HostR
 
 
 @pytest.mark.parametrize(
-    ("said", "directories"),
-    [("", []), ("/etc/cdi:/var/run/cdi", ["etc/cdi", "run/cdi"]), ("/srv/cdi", ["srv/cdi"])],
-    ids=["none", "two", "another"],
+    ("said", "directories"), [("", []), ("/srv/cdi:/var/run/cdi", ["run/cdi", "srv/cdi"])], ids=["none", "two"]
 )
 def test_specs_lie_where_the_environment_says(host: HostRoot, said: str, directories: list[str]) -> None:
     host.ready(host.agent(env={"SIMNODE_CDI_DIR": said}))
@@ -98,26 +121,18 @@ def test_specs_lie_where_the_environment_says(host: HostRoot, said: str, directo
     assert found == (directories if host.uid == 0 else [])
 
 
-def test_device_nodes_are_roots_privilege(host: HostRoot) -> None:
-    host.ready(host.agent("--gpus", "2"))
-    nodes = {path.name for path in (host.node / "driver").glob("dev/*") if path.is_char_device()}
+def test_device_nodes_are_roots_privilege(kept: Kept) -> None:
+    nodes = {path.name for path in (kept.host.node / "driver").glob("dev/*") if path.is_char_device()}
     expected = {"nvidia0", "nvidia1", "nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia-uvm-tools"}
-    assert nodes == (expected if host.uid == 0 else set())
+    assert nodes == (expected if kept.host.uid == 0 else set())
 
 
-def test_options_beat_the_environment_which_beats_the_profile(host: HostRoot) -> None:
-    environ = {
-        "SIMNODE_CONFIG": str(host.config),
-        "SIMNODE_GPUS": "3",
-        "SIMNODE_DRIVER_VERSION": "550.163.01",
-        "SIMNODE_NODE_NAME": "from-environment",
-        "SIMNODE_LOG_FORMAT": "plain",
-    }
-    host.ready(host.agent("--gpus", "2", env=environ))
-    state = host.told("/state")
+def test_options_beat_the_environment_which_beats_the_profile(kept: Kept) -> None:
+    state = kept.host.told("/state")
     assert len(state["devices"]) == 2
     assert state["software"]["driver_version"] == "550.163.01"
     assert state["node"]["node_name"] == "from-environment"
+    assert not (kept.host.root / "srv").exists()
 
 
 def test_a_configmap_swap_is_followed(host: HostRoot) -> None:
@@ -153,7 +168,7 @@ def test_a_profile_that_is_wrong_changes_nothing_and_is_told(host: HostRoot) -> 
     assert host.ask("/healthz")[0] == host.ask("/readyz")[0] == host.ask("/stagedz")[0] == 200
     assert released(host) == before
     _, said = host.end(agent)
-    told = [line for line in log_lines(said) if line["level"] == "warning"]
+    told = [line for line in log_lines(said) if line["level"] == "error"]
     assert [line["simulator"] for line in told] == ["source"]
     assert str(host.config) in str(told[0]["message"])
 
@@ -208,13 +223,12 @@ def test_a_value_that_was_set_is_read_at_once_without_a_wave_and_outlives_the_ag
     assert host.screen().count(" 91C ") == 1
 
 
-def test_only_one_agent_keeps_a_root(host: HostRoot) -> None:
-    host.ready(host.agent())
-    code, said = host.end_of(host.agent())
+def test_only_one_agent_keeps_a_root(kept: Kept) -> None:
+    code, said = kept.host.end_of(kept.host.agent())
     assert code == 1
     assert said.count("\n") == 1
     assert "another agent keeps this node" in said
-    assert host.ask("/readyz")[0] == 200
+    assert kept.host.ask("/readyz")[0] == 200
 
 
 def test_a_real_driver_is_respected(host: HostRoot) -> None:
@@ -312,7 +326,7 @@ def test_a_client_that_says_nothing_delays_no_end(host: HostRoot, number: int) -
 )
 def test_a_mistake_is_one_line_and_makes_nothing(host: HostRoot, words: list[str | Path], code: int, text: str) -> None:
     before = snapshot(host.root)
-    ended, said = host.run("agent", "--host-root", host.root, *words)
+    ended, said = host.forked("agent", "--host-root", host.root, *words)
     assert (ended, said.count("\n")) == (code, 1), said
     assert text in said
     assert snapshot(host.root) == before

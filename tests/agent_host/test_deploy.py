@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from simnode.cli.host import Duration, agent
+from tests.agent_host.running import HostRoot, snapshot
 
 MANIFEST = Path(__file__).parents[2] / "deploy/daemonset.yaml"
 
@@ -50,6 +51,22 @@ def test_everything_mounted_below_the_hosts_root_lies_there_on_the_host(
     expected = {name: f"{said['host_root']}{path}" for name, path in places.items()}
     assert {name: mounts[name] for name in places} == expected
     assert str(said["config"]).startswith(f"{mounts['profile']}/")
+
+
+@pytest.mark.both_users
+def test_everything_that_the_agent_writes_on_the_host_lies_in_a_directory_that_is_mounted(
+    pod: dict[str, Any], said: dict[str, Any], host: HostRoot
+) -> None:
+    """The rest of the container is read-only, and an agent that cannot publish is never ready."""
+    mounts = [mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"] if not mount.get("readOnly")]
+    before = snapshot(host.root, contents=False)
+    process = host.ready(host.agent())
+    after = snapshot(host.root, contents=False)
+    assert host.end(process)[0] == 0
+    leaves = {name for name in after.keys() - before.keys() if not any(above.startswith(f"{name}/") for above in after)}
+    assert leaves
+    places = [f"{said['host_root']}/{name}" for name in sorted(leaves)]
+    assert [place for place in places if not any(place.startswith(f"{mount}/") for mount in mounts)] == []
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,16 @@ def test_a_mode_that_is_set_forgets_the_xid_of_the_fault_before(node: Node) -> N
     assert said(node, "fault", "list").endswith(": lost\n")
 
 
+@pytest.mark.parametrize("spelling", ["version-skew", "version_skew"])
+def test_a_mode_is_spelled_as_the_list_or_as_json_has_it(node: Node, spelling: str) -> None:
+    said(node, "fault", "inject", spelling)
+    assert said(node, "fault", "list").startswith("node: version-skew, ")
+    assert json.loads(said(node, "fault", "list", "--json"))[0]["mode"] == "version_skew"
+    said(node, "fault", "clear")
+    said(node, "fault", "inject", "--gpu", "1", "fallen-off-bus" if spelling == "version-skew" else "fallen_off_bus")
+    assert said(node, "fault", "list").endswith(": fallen_off_bus, XID 79\n")
+
+
 def test_faults_come_and_go(node: Node) -> None:
     said(node, "fault", "inject", "--gpu", "all", "lost")
     said(node, "fault", "clear", "--gpu", "2")
@@ -132,6 +142,13 @@ def test_faults_come_and_go(node: Node) -> None:
         (["set", "temperature=5"], '"thermal.target_temperature_c"? It is a GPU\'s value: add --gpu N'),
         (["set", "--gpu", "3", "num_devices=5"], '"system.num_devices"? It is the node\'s own value: leave out --gpu'),
         (["set", "--gpu", "3", "utilization=5"], "set one, such as utilization.gpu"),
+        (["set", "--gpu", "3", "uuid=5"], "uuid: is what makes a GPU this one, and no runtime value"),
+        (["set", "--gpu", "3", "pci={bus_id: 5}"], "pci.bus_id: is what makes a GPU this one, and no runtime value"),
+        (["set", "--gpu", "3", "thermal={temp: 1}"], 'thermal.temp: is no known key; did you mean "temperature_gpu_c"'),
+        (
+            ["set", "--gpu", "3", "processes=[{pid: 7, nam: x}]"],
+            'processes[0].nam: is no known key; did you mean "name"?',
+        ),
         (["get", "--gpus", "3"], 'did you mean "--gpu"?'),
         (["status", "lab"], "a node is named by --name; `simnode status --help` tells more"),
         (["fault", "injct"], 'did you mean "inject"?'),

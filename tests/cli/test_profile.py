@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import simnode as package
 from tests.cli.test_run import simnode
+
+FAULT_COMMANDS = ("inject", "list", "clear")
 
 
 def test_version(tmp_path: Path) -> None:
@@ -83,7 +86,7 @@ def test_fault_is_one_line_and_exit_2(tmp_path: Path, words: list[str], said: st
         [],
         *([name] for name in ("run", "up", "exec", "ls", "down", "status", "set", "get", "reset", "agent", "clean")),
         *(["profile", *name] for name in ([], ["boards"], ["show"], ["validate"], ["keys"], ["schema"])),
-        *(["fault", *name] for name in ([], ["inject"], ["list"], ["clear"])),
+        *(["fault", *name] for name in ([], *([name] for name in FAULT_COMMANDS))),
     ],
     ids=" ".join,
 )
@@ -92,6 +95,20 @@ def test_every_command_has_help(tmp_path: Path, command: list[str]) -> None:
     done = simnode(*command, "-h", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.lower().startswith(f"usage: {' '.join(['simnode', *command])} ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [*([name] for name in ("set", "get", "reset", "status", "ls", "down")), *(["fault", n] for n in FAULT_COMMANDS)],
+    ids=" ".join,
+)
+def test_every_word_that_a_command_takes_is_explained(tmp_path: Path, command: list[str]) -> None:
+    """Beside it or in the line below."""
+    text = simnode(*command, "--help", cwd=tmp_path).stdout
+    taken = re.findall(r"^(?:positional arguments|options):\n((?:  .*\n?)+)", text, re.MULTILINE)
+    words = re.split(r"^  (?! )", "".join(taken), flags=re.MULTILINE)[1:]
+    assert len(words) >= 2
+    assert [word for word in words if not re.search(r"(?: {2,}|\n +)\S", word.strip())] == []
 
 
 @pytest.mark.parametrize("group", [[], ["profile"], ["fault"]], ids=" ".join)
@@ -116,6 +133,32 @@ def test_keys_are_listed_with_what_each_may_be(tmp_path: Path) -> None:
     assert simnode("profile", "keys", "fp8", cwd=tmp_path).stdout.endswith("  true or false; no effect yet\n")
     none = simnode("profile", "keys", "nonsense", cwd=tmp_path)
     assert (none.returncode, none.stdout, none.stderr) == (1, "", 'simnode: no key has "nonsense" in it\n')
+
+
+def test_versions_of_another_driver_are_a_note_and_no_fault(tmp_path: Path) -> None:
+    """A skew on purpose stays possible."""
+    text = simnode("profile", "show", "t4", cwd=tmp_path).stdout
+    (tmp_path / "mine.yaml").write_text(text.replace('driver_version: "595.91.07"', 'driver_version: "570.148.08"'))
+    done = simnode("profile", "validate", "mine.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "mine.yaml: valid\n")
+    assert "simnode: note: mine.yaml: versions not of driver 570.148.08: system.nvml_version (line " in done.stderr
+
+
+def test_what_is_missing_is_told_beside_what_is_wrong(tmp_path: Path) -> None:
+    """One round: a document without a version is looked through all the same."""
+    (tmp_path / "mine.yaml").write_text(
+        "system: {num_devices: two}\ndevice_defaults: {name: A, memory: 3, architecture: N/A}\n"
+    )
+    done = simnode("profile", "validate", "mine.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert [line.removeprefix("simnode: mine.yaml:") for line in done.stderr.splitlines()] == [
+        '1: system.num_devices: must be an integer from 0 to 64, not "two"',
+        "1: version: is missing",
+        "1: system.driver_version: is missing",
+        "2: device_defaults.memory: must be a mapping, not 3",
+        "2: device_defaults.architecture: must not be N/A: no device is without it",
+        "2: device_defaults.pci.device_id: is missing",
+    ]
 
 
 def test_what_has_no_effect_is_a_note_and_no_fault(tmp_path: Path) -> None:

@@ -114,11 +114,20 @@ def test_every_option_of_a_node_can_be_a_variable(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("SIMNODE_BOARD", "h10", 'SIMNODE_BOARD: "h10" is no known board; did you mean "h100"?'),
-        ("SIMNODE_GPUS", "many", "SIMNODE_GPUS: 'many' is no number of GPUs, such as 8"),
-        ("SIMNODE_GPUS", "65", "SIMNODE_GPUS: must be a number of GPUs from 0 to 64, not 65"),
-        ("SIMNODE_DRIVER_VERSION", "x", "SIMNODE_DRIVER_VERSION: must be a driver version such as 550.163.01, not "),
-        ("SIMNODE_NVIDIA_SMI", "missing", "SIMNODE_NVIDIA_SMI: missing is not a file that can be read and executed"),
+        ("SIMNODE_BOARD", "h10", 'environment: SIMNODE_BOARD: "h10" is no known board; did you mean "h100"?'),
+        ("SIMNODE_GPUS", "many", "environment: SIMNODE_GPUS: 'many' is no number of GPUs, such as 8"),
+        ("SIMNODE_GPUS", "65", "environment: SIMNODE_GPUS: must be a number of GPUs from 0 to 64, not 65"),
+        (
+            "SIMNODE_DRIVER_VERSION",
+            "x",
+            "environment: SIMNODE_DRIVER_VERSION: must be a driver version such as 550.163.01, not ",
+        ),
+        (
+            "SIMNODE_NVIDIA_SMI",
+            "missing",
+            "environment: SIMNODE_NVIDIA_SMI: missing is not a file that can be read and executed",
+        ),
+        ("GPU_COUNT", "two", 'environment: GPU_COUNT: must be a number of GPUs from 0 to 64, not "two"'),
         ("SIMNODE_PROFILE", "missing.yaml", "missing.yaml: no such file"),
     ],
 )
@@ -133,13 +142,27 @@ def test_what_is_wrong_in_the_environment_is_said_of_its_variable(
 
 def test_board_and_profile_exclude_each_other_in_the_environment_too(tmp_path: Path) -> None:
     done = simnode("run", "--", "true", cwd=tmp_path, SIMNODE_BOARD="h100", SIMNODE_PROFILE="mine.yaml")
-    assert done.stderr == "simnode: SIMNODE_BOARD and SIMNODE_PROFILE exclude each other: give one of them\n"
+    assert (
+        done.stderr == "simnode: environment: SIMNODE_BOARD and SIMNODE_PROFILE exclude each other: give one of them\n"
+    )
 
 
 def test_what_is_set_without_effect_is_said_and_the_command_runs(tmp_path: Path) -> None:
     done = simnode("run", "--set", "gpm.supported=true", "--", "echo", "ran", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert done.stderr == "simnode: note: --set: no effect yet: gpm.supported\n"
+
+
+def test_versions_of_another_driver_are_said_unless_an_option_brings_its_own(tmp_path: Path) -> None:
+    shown = simnode("profile", "show", "h100", cwd=tmp_path).stdout
+    (tmp_path / "mine.yaml").write_text(shown.replace('driver_version: "580.105.08"', 'driver_version: "570.148.08"'))
+    done = simnode("run", "--profile", "mine.yaml", "--gpus", "1", "--", "echo", "ran", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    said = "simnode: note: mine.yaml: versions not of driver 570.148.08: system.nvml_version (line 8) should be "
+    assert done.stderr.startswith(said)
+    brought = ("--driver-version", "550.163.01")
+    done = simnode("run", "--profile", "mine.yaml", "--gpus", "1", *brought, "--", "true", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_help_that_the_command_is_asked_for_is_the_commands(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from tests.users import as_user
 
 SIMNODE = Path(sys.executable).parent / "simnode"
 USERS = {"root": 0, "ordinary": ORDINARY} if os.geteuid() == 0 else {"ordinary": os.geteuid()}
+# Without namespaces there is nothing that one user has and another has not: tests/sandbox/test_fallback.py.
+KINDS = [*((user, False) for user in USERS), (next(iter(USERS)), True)]
 ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
 SEVERAL = Path(__file__).with_name("several.py")
 
@@ -87,11 +89,11 @@ def ordinary() -> Node:
 
 @pytest.fixture(
     scope="module",
-    params=[(user, fallback) for user in USERS for fallback in (False, True)],
+    params=KINDS,
     ids=lambda one: f"{'fallback' if one[1] else 'namespaces'}-{one[0]}",
 )
 def anywhere(request: pytest.FixtureRequest) -> Node:
-    """A node of each kind of user, in namespaces and without, that a module's tests may share."""
+    """A node of each kind of user, and one without namespaces, that a module's tests may share."""
     user, fallback = request.param
     return Node(USERS[user], fallback)
 
@@ -100,12 +102,6 @@ def anywhere(request: pytest.FixtureRequest) -> Node:
 def namespaced(uid: int) -> Node:
     """A node in namespaces."""
     return Node(uid)
-
-
-@pytest.fixture(params=[False, True], ids=["namespaces", "fallback"])
-def node(uid: int, request: pytest.FixtureRequest) -> Node:
-    """A node in namespaces, and one without."""
-    return Node(uid, fallback=request.param)
 
 
 @pytest.fixture(autouse=True)

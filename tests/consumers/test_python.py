@@ -92,7 +92,7 @@ def test_gpustat_reports_the_values_of_the_profile(ended: dict[str, Ended]) -> N
 
 
 def test_a_monitor_forked_after_init_keeps_polling(ended: dict[str, Ended]) -> None:
-    """Parent and child poll 20,000 times each."""
+    """Parent and child poll 100,000 times each."""
     output(ended["fork"])
 
 

@@ -120,6 +120,12 @@ def test_processes_share_the_load(at_work: AtWork) -> None:
         assert abs(more * 20 / 37 - less) <= 1
 
 
+def test_what_processes_use_moves(at_work: AtWork) -> None:
+    """`pmon`: from one cycle to the next, for some GPU at least."""
+    used = [row["sm"] for row in monitored(at_work.pmon.output)]
+    assert used[: len(used) // 2] != used[len(used) // 2 :]
+
+
 def test_compute_processes_are_listed(at_work: AtWork) -> None:
     """`--query-compute-apps`: with their full names; what only draws is none."""
     assert sorted(at_work.apps.output.splitlines()) == sorted(

@@ -67,6 +67,26 @@ def test_a_link_in_the_image_leads_nowhere_outside_it(tmp_path: Path) -> None:
     assert "/proc/driver: cannot be opened in the container: No such file or directory" in done.stderr
 
 
+@pytest.mark.parametrize("name", ['a & <b> "c" \\', "ünï", "new\nline"], ids=["Go escapes", "UTF-8", "control"])
+def test_the_root_may_have_any_name_that_a_runtime_can_write(tmp_path: Path, name: str) -> None:
+    """Go writes `&`, `<` and `>` as \\u0026 and so on, and what is no ASCII as it is."""
+    state = bundle(tmp_path, {})
+    (tmp_path / "rootfs").rename(tmp_path / name)
+    text = json.dumps({"root": {"path": name}}, ensure_ascii=False).replace("\\n", "\\u000a")
+    for letter in "&<>":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    (tmp_path / "config.json").write_text(text)
+    done = run(state, "bind", "/nonexistent", "/proc/driver")
+    assert done.stderr.startswith("simnode: container-hook: /nonexistent: cannot be mounted: "), done.stderr
+
+
+@pytest.mark.parametrize("path", ["\\u00e9", "\\u0000", "\\u00", "\\ud83d\\ude00", "\\x", "\\uzzzz"])
+def test_a_root_with_an_escape_that_no_path_needs_is_none(tmp_path: Path, path: str) -> None:
+    state = bundle(tmp_path, {})
+    (tmp_path / "config.json").write_text(f'{{"root": {{"path": "{path}"}}}}')
+    assert run(state, "bind", "/", "/").stderr == f"simnode: container-hook: {tmp_path}: config.json names no root\n"
+
+
 def test_whatever_is_wrong_is_a_line_and_no_failure(tmp_path: Path) -> None:
     good = bundle(tmp_path, {"path": "rootfs"})
     for state, words, said in (

@@ -239,6 +239,44 @@ def test_anothers_spec_is_left_alone_named_and_keeps_it_from_being_ready(scene: 
     assert foreign.exists()
 
 
+def holding(content: bytes, size: int = 0) -> Callable[[Path], None]:
+    """A file with this content, and zeros behind it up to a size."""
+
+    def write(path: Path) -> None:
+        path.write_bytes(content)
+        os.truncate(path, max(len(content), size))
+
+    return write
+
+
+PLANTED: dict[str, Callable[[Path], None]] = {
+    "FIFO": os.mkfifo,
+    "endless": lambda path: path.symlink_to("/dev/zero"),
+    "circle": lambda path: path.symlink_to(path.name),
+    "directory": Path.mkdir,
+    "huge": holding(b"{", 1 << 40),
+    "deep": holding(b'{"devices": ' + b"[" * 100_000),
+    "no JSON": holding(b"\xff\x00"),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
+def test_what_somebody_planted_for_a_spec_is_named_and_never_waited_for(
+    scene: Scene, plant: Callable[[Path], None]
+) -> None:
+    """Nor read to an end that it does not have."""
+    (scene.root / "run/cdi").mkdir()
+    plant(scene.root / "run/cdi/nvidia.yaml")
+    before = (scene.root / "run/cdi/nvidia.yaml").lstat()
+    with pytest.raises(ConvergeError) as raised:
+        scene.wave(of(2), of(2))
+    assert [error.path for error in raised.value.errors] == ["run/cdi/nvidia.yaml"]
+    asyncio.run(scene.cri.narrow((of(2), FACTS), (of(1), FACTS)))
+    asyncio.run(scene.cri.revoke())
+    assert (scene.root / "run/cdi/nvidia.yaml").lstat() == before
+    assert [path.name for path in (scene.root / "run/cdi").iterdir()] == ["nvidia.yaml"]
+
+
 def test_it_is_ready_once_published(scene: Scene) -> None:
     scene.stage(of(1))
     assert not scene.cri.ready()

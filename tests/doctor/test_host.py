@@ -67,6 +67,26 @@ def device(major: int, minor: int, mode: int = 0o666) -> Damage:
     return make
 
 
+def of_text(mode: int) -> Damage:
+    """No program, of the mode of one."""
+
+    def write(path: Path) -> None:
+        path.write_text("text")
+        path.chmod(mode)
+
+    return write
+
+
+def of_mode(mode: int) -> Damage:
+    """The same, with another mode."""
+
+    def copy(path: Path) -> None:
+        shutil.copyfile(kept_of(path), path)
+        path.chmod(mode)
+
+    return copy
+
+
 def leading(target: str) -> Damage:
     """A link to something else."""
     return lambda path: path.symlink_to(target)
@@ -94,6 +114,11 @@ def crashing_library(path: Path) -> None:
     subprocess.run(command, input=source, text=True, check=True)
 
 
+def kept_of(path: Path) -> Path:
+    """Where what was at `path` is meanwhile: no link on the way to it is one that a damage takes away."""
+    return path.parents[1] / f"kept-{path.name}~"
+
+
 @contextmanager
 def damaged(path: Path, damage: Damage) -> Iterator[None]:
     """`path` is moved away, and `damage` done in its place, until this ends."""
@@ -102,7 +127,7 @@ def damaged(path: Path, damage: Damage) -> Iterator[None]:
     new = path.relative_to(above).parts[0]
     hidden = path.is_symlink() or path.exists()
     if hidden:
-        kept = Path(shutil.move(path, above.parent / f"kept-{path.name}~"))
+        kept = Path(shutil.move(path, kept_of(path)))
     try:
         damage(path)
         yield
@@ -133,7 +158,10 @@ DAMAGES = {
     "no library": Case(f"{LIBRARY}.{RELEASE}", holding("text"), "cannot be loaded", f"{LIBRARY}.1"),
     "library that crashes": Case(f"{LIBRARY}.{RELEASE}", crashing_library, "kills its program", f"{LIBRARY}.1"),
     "two releases": Case(f"{LIBRARY}.550.54", holding(""), f"lies beside that of {RELEASE}"),
+    "library that only its owner can read": Case(f"{LIBRARY}.{RELEASE}", of_mode(0o700), "has mode 0700"),
+    "no libcuda": Case(f"{DRIVER}/usr/lib64/libcuda.so.{RELEASE}", holding("text"), "is no library"),
     "image": Case(IMAGE, gone, MISSING),
+    "image that only its owner can read": Case(IMAGE, of_mode(0o600), "has mode 0600"),
     "image of zeros": Case(IMAGE, holding(bytes(1 << 16)), "is no image"),
     "image of another format": Case(IMAGE, holding(OTHER_FORMAT), "is of format 7"),
     "version": Case(VERSION, gone, MISSING),
@@ -141,21 +169,37 @@ DAMAGES = {
     "nvidia-smi": Case(f"{DRIVER}/usr/bin/nvidia-smi", gone, MISSING),
     "failing nvidia-smi": Case(f"{DRIVER}/usr/bin/nvidia-smi", program("exit 9"), "fails with exit code 9"),
     "nvidia-smi of another mode": Case(f"{DRIVER}/usr/bin/nvidia-smi", holding(""), "cannot be executed by everybody"),
+    "no program": Case(f"{DRIVER}/usr/bin/nvidia-smi", of_text(0o755), "is no program"),
+    "version that only its owner can read": Case(VERSION, of_mode(0o600), "has mode 0600"),
+    "memory's module": Case(f"{NODE}/sys/module/nvidia_uvm/initstate", gone, MISSING),
+    "use of the module": Case(f"{NODE}/sys/module/nvidia/refcnt", holding("many\n"), "is no number"),
     "module": Case(f"{NODE}/sys/module/nvidia/initstate", holding("going\n"), "does not say live"),
     "modules": Case(f"{NODE}/proc/modules", holding("loop 1 0 - Live 0x0\n"), "has no line `nvidia `"),
     "devices": Case(f"{NODE}/proc/devices", gone, MISSING),
     "class": Case(f"{GPU}/class", holding("0x020000\n"), "says 0x020000", "0000:53:00.0/class"),
+    "vendor that only its owner can read": Case(f"{GPU}/vendor", of_mode(0o600), "has mode 0600", "00.0/vendor"),
+    "device": Case(f"{GPU}/device", gone, MISSING, "0000:53:00.0/device"),
+    "NUMA node": Case(f"{GPU}/numa_node", holding("none\n"), "says none", "0000:53:00.0/numa_node"),
+    "regions": Case(f"{GPU}/resource", holding("0x0\n"), "says 0x0", "0000:53:00.0/resource"),
     "config": Case(f"{GPU}/config", holding(bytes(32)), "has 32 bytes", "0000:53:00.0/config"),
     "PCI function": Case(GPU, gone, MISSING),
     "capability": Case(f"{CAPABILITIES}/mig/monitor", gone, MISSING),
     "stale capability": Case(f"{CAPABILITIES}/gpu1/mig/gi9/ci0/access", holding(STALE), "is of no MIG device"),
     "list of minors": Case(MIG_MINORS, gone, MISSING),
     "IMEX capability": Case(f"{CAPABILITIES}/fabric-imex-mgmt", gone, MISSING),
+    "empty IMEX capability": Case(f"{CAPABILITIES}/fabric-imex-mgmt", holding(""), "tells no DeviceFileMinor"),
+    "empty capability": Case(f"{CAPABILITIES}/mig/monitor", holding(""), "tells no DeviceFileMinor"),
+    "list of system minors": Case(f"{DRIVER}/proc/driver/nvidia-caps/sys-minors", gone, MISSING),
     "feature file": Case(f"{FEATURES}/simnode.features", gone, MISSING),
     "foreign driver": Case(PUBLISHED, foreign_driver, "is another driver's"),
     "link for a directory": Case(PUBLISHED, leading(DRIVER), f"leads to {DRIVER}"),
     "nothing published": Case(PUBLISHED, gone, MISSING),
     "published nvidia-smi": Case(f"{PUBLISHED}/usr/bin/nvidia-smi", gone, MISSING),
+    "published file": Case(f"{PUBLISHED}/proc/driver/nvidia/params", gone, MISSING),
+    "published library": Case(f"{PUBLISHED}/usr/lib64/libcuda.so", gone, MISSING),
+    "no published program": Case(f"{PUBLISHED}/usr/bin/nvidia-smi", of_text(0o755), "is no program"),
+    "no published library": Case(f"{PUBLISHED}/usr/lib64/libcuda.so.{RELEASE}", holding("text"), "is no library"),
+    "no directory published": Case(PUBLISHED, os.mkfifo, "is no directory"),
     "real driver": Case("/proc/driver/nvidia/version", holding(OTHER_VERSION), "is a real NVIDIA driver's"),
     "topology": Case(f"{NODE}/topology/topology.yaml", holding("version: 2\n"), "is of version 2"),
 }
@@ -171,6 +215,12 @@ ROOTS = {
     "cut spec": Case("/run/cdi/other.yaml", holding("{"), "is no CDI spec"),
     "spec that names nothing": Case("/run/cdi/other.json", holding(json.dumps(SPEC)), MISSING, "/no"),
     "hook": Case(f"{NODE}/cri/container-hook", gone, MISSING),
+    "hook that nobody may run": Case(f"{NODE}/cri/container-hook", of_mode(0o600), "cannot be executed by everybody"),
+    "hook that is no program": Case(f"{NODE}/cri/container-hook", of_text(0o755), "is no program"),
+    "spec that only its owner can read": Case("/run/cdi/nvidia.yaml", of_mode(0o600), "has mode 0600"),
+    "too many channels": Case(
+        f"{DRIVER}/proc/driver/nvidia/params", holding("ImexChannelCount: 99999\n"), "says ImexChannelCount: 99999"
+    ),
     "spec of another version": Case("/run/cdi/other.json", holding(json.dumps(NEWER)), "declares cdiVersion 0.6.0"),
     "device of two specs": Case("/run/cdi/other.json", holding(json.dumps(AGAIN)), "offers nvidia.com/gpu=0, as"),
 }

@@ -59,6 +59,7 @@ REFUSED = {
     "unknown consumer": (("gdf",), f"'gdf' is no consumer that simnode knows: want {', '.join(CONSUMERS)}"),
     "unknown node": (("--name", "nobody"), "no node nobody stands: `simnode ls` lists those that do"),
     "no host": (("--host-root", "/nonexistent"), "--host-root /nonexistent: is no directory"),
+    "no path": (("--host-root", "/" + "a" * 300), f"--host-root /{'a' * 300}: File name too long"),
     "both": (("--name", "x", "--host-root", "/"), "--name and --host-root exclude each other"),
 }
 

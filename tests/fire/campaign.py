@@ -10,7 +10,6 @@ import os
 import pickle
 import random
 import sys
-import tempfile
 import time
 import traceback
 from collections import Counter
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from simnode.profile import load_board
+from tests import memory
 from tests.agent.virtual import run
 from tests.agent_host.running import OUTLIVE
 from tests.fire import checks
@@ -28,7 +28,6 @@ from tests.fire.life import Life
 from tests.fire.steps import any_step, documents
 from tests.fire.weather import KILLED, Weather
 
-TMPFS = Path("/dev/shm")
 _BURSTS = 6
 _STORY = 80
 ABOVE = {str(parent) for path in OUTLIVE for parent in Path(path).parents}
@@ -51,9 +50,8 @@ class Figures:
 def burn(seed: int, steps: int) -> Figures:
     """A campaign of at least so many steps. Raises AssertionError, which tells the story, the seed and what failed."""
     figures = Figures()
-    place = TMPFS if os.access(TMPFS, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="simnode-fire-", dir=place) as scratch:
-        burning = Field.furnished(Path(scratch))
+    with memory.directory("simnode-fire-") as scratch:
+        burning = Field.furnished(scratch)
         before = burning.there()
         for board in BOARDS:
             load_board(board)

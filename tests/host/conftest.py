@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import memory
+
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root() -> Iterator[Path]:
     """An empty root of this process's own."""
-    place = tmp_path / "root"
-    place.mkdir(mode=0o755)
-    return place
+    with memory.directory("simnode-host-") as place:
+        (place / "root").mkdir(mode=0o755)
+        yield place / "root"
 
 
 @pytest.fixture
 def shared_root(uid: int) -> Iterator[Path]:
     """An empty root that belongs to `uid`, which may be another than ours."""
-    place = Path(tempfile.mkdtemp(prefix="simnode-host-"))
-    os.chown(place, uid, uid if os.geteuid() == 0 else -1)
-    try:
+    with memory.directory("simnode-host-") as place:
+        os.chown(place, uid, uid if os.geteuid() == 0 else -1)
         yield place
-    finally:
-        shutil.rmtree(place)

@@ -103,25 +103,23 @@ def failing(code: int, *, when: Callable[[str, tuple[Any, ...]], bool]) -> Itera
 
 
 class Death:
-    """Ends the run at its n-th call, before it acted (a write then has got half way) or after it.
+    """Ends the run at its n-th call, before that acts: which is after the one before it acted, for nothing else acts.
 
-    `die` must not return; whatever is called after that dies as well, so nothing more happens.
+    Or, `torn`, at its n-th write, which then has got half way. `die` must not return; whatever is called after that
+    dies as well, so nothing more happens.
     """
 
-    def __init__(self, at: int, *, after: bool, die: Callable[[], None]) -> None:
+    def __init__(self, at: int, *, torn: bool, die: Callable[[], None]) -> None:
         self.calls = 0
         self._at = at
-        self._after = after
+        self._torn = torn
         self._die = die
 
     def __call__(self, name: str, call: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        self.calls += 1
+        self.calls += name == "write" or not self._torn
         if self.calls < self._at:
             return call(*arguments)
-        if self.calls == self._at:
-            if self._after:
-                call(*arguments)
-            elif name == "write":
-                descriptor, data = arguments
-                call(descriptor, data[: len(data) // 2])
+        if self.calls == self._at and self._torn:
+            descriptor, data = arguments
+            call(descriptor, data[: len(data) // 2])
         return self._die()

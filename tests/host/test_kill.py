@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from simnode.host import CharacterDevice, Directory, File, Link, LiveFile, StandIn, Surface, Tree
+from tests.conftest import ORDINARY
 from tests.host.child import mount_tmpfs, mounts_below, with_own_mounts
 from tests.host.scene import BOOT, LATER_BOOT, Death, around_calls, host, picture
 
 KILLED = 77
-WAYS = pytest.mark.parametrize("after", [False, True], ids=["before-it-acts", "after-it-acted"])
+WAYS = pytest.mark.parametrize("torn", [False, True], ids=["between-calls", "within-a-write"])
+LEAST = {False: 100, True: 10}
+"""At so many calls, or so many writes, a run was to die."""
 Device = Callable[[str, int], Surface]
 
 
@@ -71,7 +74,7 @@ def furnish(root: Path) -> None:
     (root / "sys").mkdir()
 
 
-def die_at_each_call(root: Path, device: Device, *, after: bool) -> None:
+def die_at_each_call(root: Path, device: Device, *, torn: bool) -> None:
     """Kill a run first -> second -> empty at its n-th call, for every n, and recover in this process each time."""
     furnish(root)
     trees = (first(device), second(device), Tree.empty)
@@ -81,7 +84,7 @@ def die_at_each_call(root: Path, device: Device, *, after: bool) -> None:
     reached = True
     while reached:
         calls += 1
-        reached = killed(root, trees, calls, after=after)
+        reached = killed(root, trees, calls, torn=torn)
         engine = host(root)
         engine.converge("gpu", second(device))
         assert not engine.plan("gpu", second(device)), f"after call {calls}"
@@ -90,16 +93,16 @@ def die_at_each_call(root: Path, device: Device, *, after: bool) -> None:
         engine.converge("gpu", Tree.empty)
         assert picture(root) == before, f"after call {calls}"
         assert mounts_below(root)[1:] == [], f"after call {calls}"
-    assert calls > 100
+    assert calls > LEAST[torn]
     assert len(os.listdir("/proc/self/fd")) == descriptors  # noqa: PTH208
 
 
-def killed(root: Path, trees: Iterable[Tree], at: int, *, after: bool) -> bool:
-    """Whether a child that converges these and dies at the call number `at` got that far."""
+def killed(root: Path, trees: Iterable[Tree], at: int, *, torn: bool) -> bool:
+    """Whether a child that converges these and dies at the call, or within the write, number `at` got that far."""
     child = os.fork()
     if child == 0:
         try:
-            with around_calls(Death(at, after=after, die=lambda: os._exit(KILLED))):
+            with around_calls(Death(at, torn=torn, die=lambda: os._exit(KILLED))):
                 for tree in trees:
                     host(root).converge("gpu", tree)
             os._exit(0)
@@ -111,22 +114,23 @@ def killed(root: Path, trees: Iterable[Tree], at: int, *, after: bool) -> bool:
 
 
 @WAYS
-def test_death_at_any_call(root: Path, after: bool) -> None:
-    die_at_each_call(root, node if os.geteuid() == 0 else live, after=after)
+def test_death_at_any_call(root: Path, torn: bool) -> None:
+    die_at_each_call(root, node if os.geteuid() == 0 else live, torn=torn)
 
 
 @WAYS
-def test_death_at_any_call_with_stand_ins(uid: int, shared_root: Path, after: bool) -> None:
+@pytest.mark.parametrize("uid", [ORDINARY if os.geteuid() == 0 else os.geteuid()], ids=["ordinary"])
+def test_death_at_any_call_with_stand_ins(uid: int, shared_root: Path, torn: bool) -> None:
     def check() -> None:
         mount_tmpfs(shared_root, "size=1m")
-        die_at_each_call(shared_root, stand_in, after=after)
+        die_at_each_call(shared_root, stand_in, torn=torn)
 
     with_own_mounts(uid, check)
 
 
 @WAYS
 @pytest.mark.parametrize("mask", [0o022, 0o077])
-def test_death_while_only_directories_are_made(root: Path, after: bool, mask: int) -> None:
+def test_death_while_only_directories_are_made(root: Path, torn: bool, mask: int) -> None:
     before = picture(root)
     tree = Tree([Directory("a/b", 0o750)])
     calls = 0
@@ -134,18 +138,18 @@ def test_death_while_only_directories_are_made(root: Path, after: bool, mask: in
     while reached:
         calls += 1
         earlier = os.umask(mask)
-        reached = killed(root, [tree], calls, after=after)
+        reached = killed(root, [tree], calls, torn=torn)
         if calls % 2:
             host(root).converge("gpu", tree)
             assert stat.S_IMODE((root / "a").stat().st_mode) == 0o755, f"after call {calls}"
         host(root).converge("gpu", Tree.empty)
         os.umask(earlier)
         assert picture(root) == before, f"after call {calls}"
-    assert calls > 10
+    assert calls > (10 if not torn else 2)
 
 
 @WAYS
-def test_death_and_a_reboot(root: Path, after: bool) -> None:
+def test_death_and_a_reboot(root: Path, torn: bool) -> None:
     """After a reboot only contents tell what is ours; everything still goes."""
     (root / "driver").mkdir()
     trees = (first(live), second(live), Tree.empty)
@@ -153,22 +157,22 @@ def test_death_and_a_reboot(root: Path, after: bool) -> None:
     calls = 0
     reached = True
     while reached:
-        calls += 3
-        reached = killed(root, trees, calls, after=after)
+        calls += 3 if not torn else 1
+        reached = killed(root, trees, calls, torn=torn)
         host(root, LATER_BOOT).converge("gpu", second(live))
         host(root, BOOT).converge("gpu", Tree.empty)
         assert picture(root) == before, f"after call {calls}"
-    assert calls > 100
+    assert calls > LEAST[torn]
 
 
 @WAYS
-def test_death_of_the_recovery_too(root: Path, after: bool) -> None:
+def test_death_of_the_recovery_too(root: Path, torn: bool) -> None:
     furnish(root)
     trees = (first(live), second(live), Tree.empty)
     before = picture(root)
     for at in range(5, 200, 29):
-        killed(root, trees, at, after=not after)
-        for again in range(3, 60, 11):
-            killed(root, trees, again, after=after)
+        killed(root, trees, at, torn=False)
+        for again in range(1, 12, 2) if torn else range(3, 60, 11):
+            killed(root, trees, again, torn=torn)
         host(root).converge("gpu", Tree.empty)
         assert picture(root) == before

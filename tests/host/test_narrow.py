@@ -46,7 +46,7 @@ def of_fixed_content() -> st.SearchStrategy[Tree]:
     return trees().map(lambda tree: Tree(surface for surface in tree if not isinstance(surface, LiveFile)))
 
 
-@examples(100)
+@examples(60)
 @given(old=of_fixed_content(), new=of_fixed_content())
 def test_what_both_trees_have_is_not_touched_and_the_rest_is_gone(old: Tree, new: Tree) -> None:
     with empty_root() as root:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from simnode.host import ConvergeError, Directory, File, Host, Link, LiveFile, Surface, Tree, TreeError
 from simnode.host.paths import ancestors
+from tests import memory
 from tests.examples import examples
 from tests.host.scene import BOOT, Death, around_calls, host, picture
 
@@ -49,11 +49,8 @@ def trees(paths: st.SearchStrategy[str] = PATHS, size: int = 8) -> st.SearchStra
 
 @contextmanager
 def empty_root() -> Iterator[Path]:
-    root = Path(tempfile.mkdtemp(prefix="simnode-host-"))
-    try:
+    with memory.directory("simnode-host-") as root:
         yield root
-    finally:
-        shutil.rmtree(root)
 
 
 def furnish(root: Path, tree: Tree) -> None:
@@ -79,16 +76,16 @@ def die() -> None:
     raise Killed
 
 
-@examples(100)
-@given(foreign=trees(size=4), one=trees(), two=trees(), at=st.integers(1, 120), after=st.booleans())
+@examples(60)
+@given(foreign=trees(size=4), one=trees(), two=trees(), at=st.integers(1, 120), torn=st.booleans())
 def test_a_death_at_any_call_is_repaired_and_leaves_no_trace(
-    foreign: Tree, one: Tree, two: Tree, at: int, after: bool
+    foreign: Tree, one: Tree, two: Tree, at: int, torn: bool
 ) -> None:
     with empty_root() as root:
         furnish(root, foreign)
         before = picture(root)
         try:
-            with around_calls(Death(at, after=after, die=die)):
+            with around_calls(Death(at // 8 + 1 if torn else at, torn=torn, die=die)):
                 for tree in (one, two, Tree.empty):
                     tried(host(root), "gpu", tree)
         except Killed:
@@ -100,7 +97,7 @@ def test_a_death_at_any_call_is_repaired_and_leaves_no_trace(
         assert picture(root) == before
 
 
-@examples(100)
+@examples(60)
 @given(foreign=trees(size=5), sequence=st.lists(trees(), min_size=1, max_size=4))
 def test_whatever_is_not_in_the_way_of_something_foreign_stands(foreign: Tree, sequence: list[Tree]) -> None:
     with empty_root() as root:
@@ -129,7 +126,7 @@ def owned(owner: str) -> st.SearchStrategy[Tree]:
 OWNERS = ("gpu", "pci", "cri")
 
 
-@examples(40)
+@examples(25)
 @given(
     foreign=st.sets(PATHS, max_size=3).map(lambda paths: Tree(map(Directory, paths))),
     rounds=st.lists(st.tuples(*map(owned, OWNERS)), min_size=1, max_size=4),

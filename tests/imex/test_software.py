@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import bz2
+import gzip
 import logging
+import lzma
 import subprocess
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -139,7 +142,7 @@ def test_what_has_another_checksum_is_not_used(tmp_path: Path) -> None:
 def test_an_archive_that_is_too_large_is_not_fetched_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simnode.simulators.imex.software.LARGEST", 1 << 20)
+    monkeypatch.setattr("simnode.simulators.imex.fetch.LARGEST", 1 << 20)
     scene = Scene(tmp_path, first_retry=60)
 
     async def run() -> str:
@@ -256,8 +259,40 @@ def test_an_archive_that_is_not_what_it_should_be_is_refused(
     assert str(raised.value) == reason
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", bytes(4096)], ids=["empty", "text", "zeros"])
+LONG_NAME = member("././@LongLink", b"L").tobuf(tarfile.GNU_FORMAT)
+NO_ARCHIVES = {
+    "empty": b"",
+    "text": b"no archive",
+    "zeros": bytes(4096),
+    "spoilt xz": lzma.compress(bytes(10240))[:40] + bytes(64),
+    "spoilt gzip": gzip.compress(bytes(10240))[:20],
+    "spoilt bzip2": b"BZh9" + bytes(64),
+    "a name within a name for ever": LONG_NAME * 5000,
+}
+
+
+@pytest.mark.parametrize("content", NO_ARCHIVES.values(), ids=NO_ARCHIVES)
 def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "imex.tar.xz").write_bytes(content)
     with pytest.raises(ArchiveError):
         surfaces(tmp_path / "imex.tar.xz")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress], ids=["not", "gz", "bz2", "xz"])
+def test_it_may_be_packed_in_any_way(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    archive(tmp_path / "imex.tar.xz")
+    packed = pack(lzma.decompress((tmp_path / "imex.tar.xz").read_bytes()))
+    (tmp_path / "imex.tar").write_bytes(packed)
+    assert surfaces(tmp_path / "imex.tar") == surfaces(tmp_path / "imex.tar.xz")
+
+
+def test_an_archive_that_swells_without_end_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by what would be passed over: a member of 8 GiB, or a header of that size."""
+    monkeypatch.setattr("simnode.simulators.imex.archive._MOST_INFLATED", 1 << 20)
+    for kind in (tarfile.REGTYPE, tarfile.XHDTYPE):
+        other = member(f"{TOP}/other", kind)
+        other.size = 8 << 30
+        with lzma.open(tmp_path / "imex.tar.xz", "wb") as file:
+            file.write(other.tobuf(tarfile.GNU_FORMAT) + bytes(2 << 20))
+        with pytest.raises(ArchiveError, match="holds more than 1 MiB"):
+            surfaces(tmp_path / "imex.tar.xz")

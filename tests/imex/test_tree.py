@@ -94,8 +94,9 @@ def test_the_capability_has_the_kernel_modules_minor() -> None:
 )
 def test_a_major_that_somebody_has_is_refused(fields: dict[str, int], refusal: str) -> None:
     with pytest.raises(TreeError) as raised:
-        simulator().tree(with_imex(**fields), FACTS)
+        simulator().tree_for_others(with_imex(**fields), FACTS)
     assert str(raised.value) == refusal
+    assert raised.value.owner == "imex"
 
 
 @pytest.mark.parametrize("machine", [MACHINE, ""], ids=["of an agent before us", "no list"])

@@ -7,10 +7,11 @@ import uuid
 import pytest
 
 from simnode.partitions import MIGState
-from simnode.profile import Options, Overrides, ProfileError, compile_state
+from simnode.profile import Options, Overrides, ProfileError, compile_state, load_board
 from simnode.profile.compile import Compiler
 from simnode.profile.overrides import assignments
 from simnode.profile.schema import NODE_SECTIONS
+from simnode.simulators.gpudriver.modules import FRONTEND_MAJOR, UVM_MAJOR
 from simnode.state import State
 from tests.mig.documents import compiled, document, named, one_gpu
 from tests.profile.documents import readings
@@ -95,6 +96,23 @@ def test_an_override_of_the_mode_takes_the_partitions_away() -> None:
     assert readings(state)["mig.mode_current"] == "disabled"
 
 
+@pytest.mark.parametrize("none", ["0", "N/A"])
+def test_a_gpu_that_shall_have_no_mig_devices_has_no_partitions(none: str) -> None:
+    state = compiled("h100", SEVEN, f"mig.max_gpu_instances={none}")
+    assert not state.mig.partitioned()
+    assert "mig.mode_current" not in readings(state)
+
+
+def test_a_gpu_that_shall_tell_of_fewer_mig_devices_than_it_has_is_refused() -> None:
+    """NVML would list the first, and the rest would have capabilities that nobody finds."""
+    assert compiled("h100", SEVEN, "mig.max_gpu_instances=7", gpus=1).mig.partitioned()
+    with pytest.raises(ProfileError) as raised:
+        compiled("h100", SEVEN, "mig.max_gpu_instances=3", gpus=1)
+    assert [str(fault) for fault in raised.value.faults] == [
+        "--set: mig.max_gpu_instances: 3 is less than the 7 MIG devices that GPU 0 is partitioned into"
+    ]
+
+
 def test_an_override_partitions_a_node() -> None:
     compiler = Compiler(document("h100", "{}"), Options(gpus=2), {})
     assert not compiler.compile().mig.partitioned()
@@ -111,6 +129,14 @@ def test_a_partitioned_gpu_tells_no_utilisation() -> None:
     for key in ("utilization.gpu", "utilization.memory", "utilization.encoder"):
         assert values[key] != plain.get(key)
         assert getattr(values[key], "code", None) == 3
+
+
+def test_a_board_without_mig_tells_its_utilisation_whatever_mode_it_is_given() -> None:
+    state = compile_state(load_board("l40s"), Options(1, overrides=("mig.mode_current=enabled",)), {})
+    assert (
+        readings(state)["utilization.gpu"]
+        == readings(compile_state(load_board("l40s"), Options(1), {}))["utilization.gpu"]
+    )
 
 
 def test_no_section_is_no_mig() -> None:
@@ -180,7 +206,9 @@ def test_a_minor_that_the_driver_has_no_capability_for_is_refused_once() -> None
     ]
 
 
-@pytest.mark.parametrize("twice", ["{index: 1}, {index: 1}", "{index: all}, {index: all}"])
+@pytest.mark.parametrize(
+    "twice", ["{index: 1}, {index: 1}", "{index: all}, {index: all}", "{}, {index: all}", "{}, {}"]
+)
 def test_a_gpu_is_named_once(twice: str) -> None:
     with pytest.raises(ProfileError, match=r"index (1|all) is already that of mig\.gpus\[0\]"):
         document("h100", f"{{gpus: [{twice}]}}")
@@ -199,3 +227,39 @@ def test_a_section_that_only_the_options_beat_is_compiled_with_them() -> None:
     """`--gpus` may leave GPUs out that the section partitions."""
     state = compile_state(document("h100", SEVEN), Options(gpus=0), {})
     assert not state.mig.partitioned()
+
+
+MAJORS = "%s\nimex: %s\n"
+
+
+def test_mig_and_imex_have_one_major_for_capabilities() -> None:
+    one = "gpus: [{gpu_instances: [{profile: 1g.10gb}]}]"
+    for sections in (MAJORS % (f"{{caps_major: 300, {one}}}", "{enabled: true}"),
+                     MAJORS % (f"{{{one}}}", "{enabled: true, caps_major: 300}")):  # fmt: skip
+        state = compiled("h100", sections)
+        assert (state.mig.caps_major, state.imex.caps_major) == (300, 300)
+    with pytest.raises(ProfileError, match=r"mig\.caps_major: 300 is not imex\.caps_major, 301"):
+        document("h100", MAJORS % ("{caps_major: 300}", "{caps_major: 301}"))
+
+
+@pytest.mark.parametrize(("major", "name"), [(FRONTEND_MAJOR, "nvidia"), (UVM_MAJOR, "nvidia-uvm")])
+def test_the_majors_of_the_gpus_own_devices_are_refused(major: int, name: str) -> None:
+    for section, key in (("{caps_major: %d}", "mig.caps_major"), ("{}\nimex: {imex_major: %d}", "imex.imex_major")):
+        with pytest.raises(ProfileError, match=rf"{key}: must not be {major}, the major of {name}$"):
+            document("h100", section % major)
+    with pytest.raises(ProfileError, match=f"environment: SIMNODE_CAPS_MAJOR: must not be {major}"):
+        compile_state(document("h100", "{}"), Options(), {"SIMNODE_CAPS_MAJOR": str(major)})
+
+
+@pytest.mark.parametrize(
+    ("sections", "environ", "place"),
+    [
+        (MAJORS % ("{caps_major: 235}", "{enabled: true}"), {}, r"p\.yaml:\d+: mig\.caps_major"),
+        (MAJORS % ("{}", "{enabled: true, imex_major: 236}"), {}, r"p\.yaml:\d+: imex\.imex_major"),
+        (MAJORS % ("{}", "{enabled: true}"), {"SIMNODE_CAPS_MAJOR": "235"}, "environment: SIMNODE_IMEX_MAJOR"),
+    ],
+    ids=["MIG's", "IMEX's", "the environment's"],
+)
+def test_channels_and_capabilities_want_a_major_each(sections: str, environ: dict[str, str], place: str) -> None:
+    with pytest.raises(ProfileError, match=f"^{place}: 23[56] cannot be the major of both"):
+        compile_state(document("h100", sections), Options(1), environ)

@@ -32,6 +32,7 @@ from tests.nvml_library.conftest import (
 )
 
 MIXED = "{profile: 3g.40gb, compute_instances: [2c.3g.40gb, 1c.3g.40gb]}, {profile: 2g.20gb}, {profile: 1g.10gb+me}"
+LOST = ("failure.mode=lost",)
 ONE_SLICE, THREE_SLICES, GIB = 0, 2, 1 << 30
 INFO, COMPUTE_INFO = "nvmlDeviceGetGpuInstanceProfileInfoV", "nvmlGpuInstanceGetComputeInstanceProfileInfoV"
 
@@ -251,6 +252,22 @@ def test_a_gpu_instance_handle_dies_with_its_instance_and_no_sooner(scene: Scene
     out = ctypes.create_string_buffer(32)
     assert library.code("nvmlGpuInstanceGetInfo", gone, out) == GPU_IS_LOST
     assert library.code("nvmlComputeInstanceGetInfo_v2", compute, out) == GPU_IS_LOST
+
+
+def test_a_mig_device_of_a_lost_gpu_is_lost_also_to_whoever_asks_by_its_uuid(scene: Scene) -> None:
+    """As its GPU is; a UUID that there never was is not found."""
+    whole, broken = (compiled("h100", f"{{gpus: [{{gpu_instances: [{MIXED}]}}]}}", *failure) for failure in ((), LOST))
+    library = scene.start(whole)
+    uuids = [library.text("nvmlDeviceGetUUID", device) for device in mig_devices(library)]
+    gpu = library.text("nvmlDeviceGetUUID", library.handle())
+    scene.publish(broken)
+    out = Handle()
+    for uuid in (gpu, *uuids):
+        assert library.code("nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(out)) == GPU_IS_LOST
+    unknown = b"MIG-00000000-0000-0000-0000-000000000000"
+    assert library.code("nvmlDeviceGetHandleByUUID", unknown, ctypes.byref(out)) == NOT_FOUND
+    scene.publish(whole)
+    assert library.code("nvmlDeviceGetHandleByUUID", uuids[0].encode(), ctypes.byref(out)) == SUCCESS
 
 
 @pytest.mark.parametrize("handle", [0, 8, 12345])

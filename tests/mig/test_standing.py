@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from simnode.state import State
 from tests.mig.documents import compiled, document, named
 from tests.sandbox.running import Runner, until
@@ -70,6 +72,7 @@ def test_a_running_node_is_partitioned_anew_and_not_at_all(nodes: Runner) -> Non
     assert seen(nodes) == ([], set())
 
 
+@pytest.mark.either_user
 def test_an_edit_of_the_section_partitions_the_node_anew(nodes: Runner) -> None:
     profile = nodes.scratch / "profile.yaml"
     profile.write_bytes(document("h100", FIRST).raw)
@@ -82,6 +85,7 @@ def test_an_edit_of_the_section_partitions_the_node_anew(nodes: Runner) -> None:
         until(lambda wanted=wanted: seen(nodes) == wanted)  # type: ignore[misc]
 
 
+@pytest.mark.either_user
 def test_a_running_process_sees_it(nodes: Runner) -> None:
     succeed(nodes, "up", "--gpus", "2")
     succeed(nodes, "set", f"mig={FIRST}")

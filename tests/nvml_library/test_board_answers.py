@@ -57,7 +57,8 @@ ROWS: list[Row] = [
     ("GetLastBBXFlushTime", "QL", (), by_board(
         REFUSED, REFUSED, (1787268780497000, 61655), (1787262948288000, 69751), (1787237943740000, 93088),
         REFUSED, REFUSED)),
-    ("GetUnrepairableMemoryFlag_v1", "I", (), everywhere((0,), ("gb200", "gb300"))),
+    # Since Hopper, says nvml.h, and so do the captures whose driver knows it: GB200, GB300, and L40S, which refuses.
+    ("GetUnrepairableMemoryFlag_v1", "I", (), everywhere((0,), ("b200", "gb200", "gb300", "h100"))),
     ("GetBBXTimeData_v1", "I", (), everywhere(REFUSED)),
     # The driver keeps the memory of the Grace boards for itself: CoherentGPUMemoryMode in its params is "driver".
     ("GetNumaNodeId", "I", (), everywhere(REFUSED)),

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from simnode.nvml import header
 from simnode.nvml.cells import DEVICE, IMAGE, NODE, SLOT
 from simnode.nvml.exports import EXPORTS
 from simnode.nvml.image import encode
 from simnode.partitions import MIGGPU, MIGComputeInstance, MIGGPUInstance
 from simnode.state import ClockTable, Counter, Gauge, LinkSpec, LoadSpec, ProcessSpec, State, Value
+from tests import sanitized
 from tests.nvml.nodes import busy, node, partitions, runtime
-from tests.nvml_library.conftest import LIBRARY, ROOT, Compile, Scene
+from tests.nvml_library.conftest import LIBRARY, Compile, Scene
 from tests.nvml_library.test_exports import prototypes
 
 NATIVE = Path(__file__).parent / "native"
@@ -153,17 +153,18 @@ def kinds(parameters: str) -> str:
 def every(compile_c: Compile, nvml_h: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """native/every_call.c with the library inside, under AddressSanitizer and UndefinedBehaviorSanitizer."""
     folder = tmp_path_factory.mktemp("every")
-    header.write(folder)
     declared = prototypes(nvml_h)
     (folder / "every.h").write_text(
         "".join(
             f'X({name}, "{kinds(declared[name])}")\n' for name in EXPORTS if name in declared and name not in BRACKETS
         )
     )
-    sources = [*sorted((ROOT / "native" / "nvml").glob("*.c")), *sorted((folder / "nvml").glob("*.c"))]
-    include = (f"-I{ROOT / 'native' / 'nvml'}", f"-I{folder}")
-    sanitize = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1", "-O0", UNDECLARED)
-    return compile_c("every", NATIVE / "every_call.c", *sources, flags=(*include, *sanitize))
+    return compile_c(
+        "every",
+        NATIVE / "every_call.c",
+        *sanitized.objects(("nvml",), folder),
+        flags=(f"-I{folder}", *sanitized.FLAGS, UNDECLARED),
+    )
 
 
 def run_every(program: Path, scene: Scene) -> tuple[str, str]:

@@ -74,10 +74,10 @@ class FieldValue(ctypes.Structure):
     ]
 
 
-def field(library: Library, number: int, scope: int = 0) -> FieldValue:
-    """One field value of the first device."""
+def field(library: Library, number: int, scope: int = 0, index: int = 0) -> FieldValue:
+    """One field value of one device, the first if nothing else is said."""
     batch = (FieldValue * 1)(FieldValue(number, scope))
-    library.call("nvmlDeviceGetFieldValues", library.handle(), 1, batch)
+    library.call("nvmlDeviceGetFieldValues", library.handle(index), 1, batch)
     return batch[0]
 
 

@@ -159,3 +159,12 @@ def test_samples_end_with_the_library(scene: Scene) -> None:
     assert library.code("nvmlGpmSampleFree", first) == UNINITIALIZED
     library.call("nvmlInit_v2")
     assert library.code("nvmlGpmSampleFree", first) == INVALID_ARGUMENT
+
+
+def test_samples_end_with_the_library_behind_one_that_was_freed_too(scene: Scene) -> None:
+    library = scene.start(steady(50))
+    first, second = sample(library), sample(library)
+    library.call("nvmlGpmSampleFree", first)
+    library.stop()
+    library.call("nvmlInit_v2")
+    assert library.code("nvmlGpmSampleFree", second) == INVALID_ARGUMENT

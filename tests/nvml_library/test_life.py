@@ -154,6 +154,25 @@ def _count(library: Path, environ: dict[str, str] | None = None, directory: Path
     return [int(word) for word in done.stdout.split()]
 
 
+SHUTDOWN = """
+import ctypes, resource, sys
+library = ctypes.CDLL(sys.argv[1])
+library.nvmlInit_v2()
+library.nvmlShutdown.argtypes = []
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+library.nvmlShutdown()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def test_shutdown_brings_no_memory_into_being_that_nobody_used(scene: Scene) -> None:
+    """It looks at which event sets and samples callers have, never at the hundreds that they do not have."""
+    scene.publish(node(runtime()))
+    words = [sys.executable, "-c", SHUTDOWN, str(LIBRARY)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 20  # pages
+
+
 @pytest.fixture
 def tree(tmp_path: Path, library: Library) -> Path:
     """A driver root: its library, and an image of three GPUs in its config directory."""

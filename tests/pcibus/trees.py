@@ -34,9 +34,9 @@ def board(name: str, gpus: int | None = None, *overrides: str) -> State:
     return compile_state(load_board(name), Options(gpus=gpus, overrides=overrides), {})
 
 
-def node(text: str) -> State:
+def node(text: str, gpus: int | None = None) -> State:
     """A node of a small profile with this added."""
-    return compile_state(load_text((SMALL + text).encode(), "p.yaml"), Options(), {})
+    return compile_state(load_text((SMALL + text).encode(), "p.yaml"), Options(gpus), {})
 
 
 def bus() -> PCIBus:

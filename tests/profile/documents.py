@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simnode.profile import Options, ProfileError, compile_state, load_board, load_text
+from simnode.profile.compile import lacking
 from simnode.state import State, Value
 
 SMALL = """\
@@ -26,8 +27,9 @@ devices:
 def faults(text: str | bytes, options: Options | None = None, **environ: str) -> list[str]:
     """Every fault of a document, loaded and, if that goes well, compiled."""
     raw = text if isinstance(text, bytes) else text.encode()
+    given = options or Options()
     try:
-        compile_state(load_text(raw, "p.yaml"), options or Options(), environ)
+        compile_state(load_text(raw, "p.yaml", lacks=lacking(given, environ)), given, environ)
     except ProfileError as error:
         return [str(fault) for fault in error.faults]
     return []

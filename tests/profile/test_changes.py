@@ -224,6 +224,19 @@ def test_a_lock_that_is_not_let_go_is_a_fault(tmp_path: Path) -> None:
             store.update(lambda old: old)
 
 
+def test_what_a_killed_writer_left_goes_unless_somebody_writes(tmp_path: Path) -> None:
+    store = OverrideStore(tmp_path / "overrides.yaml", patience=0.05)
+    store.sweep()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "overrides.yaml.tmp").write_bytes(b"half")
+    with (tmp_path / "overrides.yaml.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        store.sweep()
+        assert (tmp_path / "overrides.yaml.tmp").exists()
+    store.sweep()
+    assert [path.name for path in tmp_path.iterdir()] == ["overrides.yaml.lock"]
+
+
 @pytest.mark.parametrize("raw", [b"", b"\n \n", b"version: 1\n", b"all:\ndevices: {'1': }\n", b"null\n"])
 def test_a_store_with_nothing_in_it_is_empty(tmp_path: Path, raw: bytes) -> None:
     (tmp_path / "overrides.yaml").write_bytes(raw)

@@ -60,7 +60,10 @@ def test_what_cannot_be_read_is_one_fault(text: str | bytes, expected: str) -> N
         pytest.param(
             "memory:",
             "memroy:",
-            ['p.yaml:6: device_defaults.memroy: is no known key; did you mean "memory"?'],
+            [
+                "p.yaml:3: device_defaults.memory.total_bytes: is missing",
+                'p.yaml:6: device_defaults.memroy: is no known key; did you mean "memory"?',
+            ],
             id="unknown key",
         ),
         pytest.param(
@@ -81,13 +84,13 @@ def test_what_cannot_be_read_is_one_fault(text: str | bytes, expected: str) -> N
         pytest.param(
             "0000:0F:00.0",
             "00000000:07:00.0",
-            ["p.yaml:14: devices[1].pci.bus_id: bus id 0000:07:00.0 is already that of devices[0]"],
+            ["p.yaml:14: devices[1].pci.bus_id: bus id 00000000:07:00.0 is already that of devices[0]"],
             id="two GPUs on one bus id",
         ),
         pytest.param(
             "00000000000b",
             "00000000000A",
-            ["p.yaml:13: devices[1].uuid: UUID gpu-00000000-0000-0000-0000-00000000000a is already that of devices[0]"],
+            ["p.yaml:13: devices[1].uuid: UUID GPU-00000000-0000-0000-0000-00000000000A is already that of devices[0]"],
             id="two GPUs with one UUID",
         ),
         pytest.param(
@@ -206,11 +209,72 @@ def test_all_faults_of_a_document_are_reported_at_once() -> None:
     )
     assert faults(text) == [
         'p.yaml:2: system.driver_version: must be a driver version such as 550.163.01, not "../../x"',
+        "p.yaml:3: device_defaults.architecture: is missing",
         "p.yaml:5: device_defaults.name: is given twice; the first is on line 4",
         'p.yaml:6: device_defaults.architcture: is no known key; did you mean "architecture"?',
         "p.yaml:7: device_defaults.memory.used_bytes: 2048 used and 0 reserved bytes are more than the total of 1024",
         "p.yaml:15: devices[1].pci.bus_id: bus id 0000:07:00.0 is already that of devices[0]",
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "meant"),
+    [
+        ("devices:\n", "load: {pattern: steady}\ndevices:\n", "load", "device_defaults.load"),
+        ("  name:", "  driver_version: x\n  name:", "device_defaults.driver_version", "system.driver_version"),
+        ("  - index: 1", "  - index: 1\n    num_devices: 2", "devices[1].num_devices", "system.num_devices"),
+        (
+            "  - index: 1",
+            "  - index: 1\n    temperature_gpu_c: 5",
+            "devices[1].temperature_gpu_c",
+            "devices[1].thermal.temperature_gpu_c",
+        ),
+        (
+            "devices:\n",
+            "temperatur_gpu_c: 5\ndevices:\n",
+            "temperatur_gpu_c",
+            "device_defaults.thermal.temperature_gpu_c",
+        ),
+    ],
+)
+def test_a_key_in_the_wrong_place_is_told_with_the_right_one(old: str, new: str, key: str, meant: str) -> None:
+    (fault,) = faults(SMALL.replace(old, new, 1))
+    assert fault.partition(": ")[2] == f'{key}: is no known key; did you mean "{meant}"?'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("ampere", "N/A", "p.yaml:5: device_defaults.architecture: must not be N/A: no device is without it"),
+        (
+            "  - index: 1",
+            "  - index: 1\n    architecture: N/A",
+            "p.yaml:13: devices[1].architecture: must not be N/A: no device is without it",
+        ),
+    ],
+)
+def test_a_key_that_may_not_be_nothing_is_told_with_its_whole_path(old: str, new: str, expected: str) -> None:
+    assert faults(SMALL.replace(old, new)) == [expected]
+
+
+def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
+    """But an option or a variable may say it, and a key that is told to be wrong is not missing, too."""
+    text = SMALL.replace('version: "1.0"\n', "").replace("driver_version: 550.163.01, ", "")
+    text = text.replace("{total_bytes: 42949672960}", "[1]").replace("  architecture: ampere\n", "")
+    missing = ["version", "device_defaults.architecture"]
+    assert [fault.split(": ")[1] for fault in faults(text)] == [
+        "version",
+        "system.driver_version",
+        "device_defaults.architecture",
+        "device_defaults.memory",
+    ]
+    for options, environ in (
+        (Options(driver_version="550.163.01"), {}),
+        (Options(), {"DRIVER_VERSION": "550.163.01"}),
+    ):
+        found = [fault.split(": ")[1] for fault in faults(text, options, **environ)]
+        assert found == [*missing, "device_defaults.memory"]
+    assert faults("[1]") == ["p.yaml:1: must be a mapping, not a list"]
 
 
 @pytest.mark.parametrize("index", ["-3", "64", "99999999999999999999", "x", "[]"])

@@ -69,7 +69,7 @@ def test_bus_ids_are_normalised() -> None:
 def test_root_complexes_are_normalised_and_distinct() -> None:
     roots = "pcie_topology: {root_complexes: [{id: pci0000:AB}, {id: pci00000000:ab}]}\n"
     assert faults(SMALL + roots) == [
-        "p.yaml:15: pcie_topology.root_complexes[1].id: root complex pci0000:ab is already that of "
+        "p.yaml:15: pcie_topology.root_complexes[1].id: root complex pci00000000:ab is already that of "
         "pcie_topology.root_complexes[0]"
     ]
 

@@ -54,7 +54,8 @@ def test_a_value_for_a_group_names_one_of_it() -> None:
     [
         ("thermal.temperature_gpu_c", "an integer from 0 to 250 (C)"),
         ("ecc.mode_current", "one of disabled, enabled"),
-        ("supported_clocks.memory_clocks", "a list"),
+        ("supported_clocks.memory_clocks", "a list of mappings: freq_mhz, graphics_clocks"),
+        ("nvlink_error.links", "a list"),
         ("multigpu_board", "true or false"),
     ],
 )

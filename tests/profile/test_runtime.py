@@ -202,8 +202,22 @@ def test_processes_are_taken_as_listed() -> None:
     state = small("", "processes=[{pid: 7, name: train, used_memory_mib: 6000, sm_util: 5}, {pid: 8, type: c+g}]")
     assert state.runtime.devices[1].processes == (
         ProcessSpec(7, "C", "train", 6000 << 20, 5),
-        ProcessSpec(8, "C+G", "", 0),
+        ProcessSpec(8, "C+G", "process-8", 0),
     )
+
+
+@pytest.mark.parametrize("name", ["", ", name: ''", ", name: ' '", ", name: N/A", ", name: null"])
+def test_a_process_without_a_name_gets_one(name: str) -> None:
+    """The real nvidia-smi's table has neither a row for one without nor the words that there is none."""
+    (process,) = small("", f"processes=[{{pid: 7{name}}}]").runtime.devices[0].processes
+    assert process == ProcessSpec(7, "C", "process-7", 0)
+
+
+def test_memory_of_which_nothing_is_said_to_be_used_is_free() -> None:
+    """An override that unsets what is used says nothing either; N/A makes NVML refuse it."""
+    assert readings(small())["memory.used_bytes"] == 0
+    assert readings(small("", "memory.used_bytes=5", "memory.used_bytes="))["memory.used_bytes"] == 0
+    assert "memory.used_bytes" not in readings(small("", "memory.used_bytes=N/A"))
 
 
 def test_a_long_process_name_is_cut_between_characters() -> None:

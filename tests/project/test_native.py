@@ -6,6 +6,7 @@ import ctypes
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from importlib import metadata
 from pathlib import Path
 
@@ -114,6 +115,27 @@ def test_programs_are_static(program: str) -> None:
     assert "INTERP" not in headers
 
 
+@pytest.mark.parametrize("folder", sorted({folder for artefact in build.ARTEFACTS for folder in artefact.folders}))
+def test_c_files_call_downward_only(folder: str) -> None:
+    """No two files of a folder need each other, be it through a third. A list of all symbols calls none of them."""
+    weak: dict[str, str] = {}
+    strong: dict[str, str] = {}
+    needs: dict[str, set[str]] = {}
+    for item in (build.BUILD / "objects" / folder).glob("*.o"):
+        needs[item.stem] = set()
+        for line in subprocess.run(["nm", "-gP", item], capture_output=True, text=True, check=True).stdout.splitlines():
+            name, kind, *_ = line.split()
+            if kind == "U":
+                needs[item.stem].add(name)
+            else:
+                (weak if kind in "WV" else strong)[name] = item.stem
+    home = weak | strong
+    below = {file: {home[name] for name in names & home.keys()} - {file} for file, names in needs.items()}
+    below.pop("entries", None)
+    assert below
+    assert tuple(TopologicalSorter(below).static_order())
+
+
 def test_what_is_edited_while_it_is_compiled_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler has read the header before the edit and writes the object after it."""
     folder = tmp_path / "native" / "part"
@@ -143,3 +165,10 @@ def test_nothing_is_made_twice() -> None:
     script = REPOSITORY / "native" / "build.py"
     subprocess.run([sys.executable, script], check=True, capture_output=True)
     assert subprocess.run([sys.executable, script], check=True, capture_output=True, text=True).stdout == ""
+
+
+def test_what_the_build_runs_needs_nothing_installed(tmp_path: Path) -> None:
+    """The headers are generated before any dependency is there: without site-packages, as in a build environment."""
+    environ = {"PYTHONPATH": str(REPOSITORY / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, "-S", "-m", "simnode.nvml.header", tmp_path], env=environ, check=True)
+    assert list(tmp_path.iterdir())

@@ -6,12 +6,13 @@ Every process of a run carries a mark in its environment, so that a run is told 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -38,14 +39,16 @@ class Runner:
         path = "/usr/local/bin:/usr/bin:/bin"
         return {"PATH": path, "HOME": "/nonexistent", "XDG_RUNTIME_DIR": str(self.scratch), "SIMNODE_MARK": self.mark}
 
-    def start(self, *words: str | Path, cwd: Path | None = None, under: Sequence[str] = ()) -> subprocess.Popen[str]:
+    def start(
+        self, *words: str | Path, cwd: Path | None = None, under: Sequence[str] = (), stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[str]:
         """`simnode WORDS`, with pipes; killed at the end of the test if need be; `under` executes it."""
         process = subprocess.Popen(
             [*under, *(REFUSING if self.refused else ()), *SIMNODE, *map(str, words)],
             **as_user(self.uid),
             cwd=cwd or self.scratch,
             env=self.environ(),
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -68,6 +71,14 @@ class Runner:
         line = process.stdout.readline()
         assert line == "running\n", line + (process.stderr.read() if process.stderr else "")
         return process
+
+    @contextmanager
+    def shell(self, *options: str) -> Iterator[Shell]:
+        """A node whose command is a shell that waits for what to run."""
+        process = self.start("run", *options, "--", "sh", stdin=subprocess.PIPE)
+        yield Shell(self, process)
+        assert process.communicate(timeout=PATIENCE_S) == ("", "")
+        assert process.returncode == 0
 
     def processes(self) -> dict[int, str]:
         """Pid and command line of everything that carries the mark and is no zombie."""
@@ -98,6 +109,24 @@ class Runner:
                 os.kill(pid, signal.SIGKILL)
         for process in self.started:
             process.communicate(timeout=PATIENCE_S)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The command of a node, for tests that share it: whatever it runs is a child of it, as it is of the launcher."""
+
+    runner: Runner
+    process: subprocess.Popen[str]
+
+    def do(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Run `command` by a shell of its own, without input, to its end; its output takes its way through files."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"sh -c {shlex.quote(command)} </dev/null >shell.out 2>shell.err; echo $?\n")
+        self.process.stdin.flush()
+        code = int(self.process.stdout.readline())
+        out, err = ((self.runner.scratch / name).read_text() for name in ("shell.out", "shell.err"))
+        return subprocess.CompletedProcess(command, code, out, err)
 
 
 def _marked(entry: Path, mark: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.running import Runner
+from tests.sandbox.running import Runner, Shell
 
 LOOK = 'for each in /sys/class/net/* /sys/block/*; do readlink -e "$each" >/dev/null || echo "$each"; done'
 FUNCTIONS = "ls /sys/bus/pci/devices | wc -l"
@@ -15,25 +15,24 @@ HIDDEN = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys && exec "$
 LOST = "simnode: no node in /sys/devices (No such file or directory)"
 
 
-def test_only_the_nodes_functions_are_on_the_bus(runner: Runner) -> None:
-    done = runner.run("run", "--board", "t4", "--", "sh", "-c", FUNCTIONS)
+def test_only_the_nodes_functions_are_on_the_bus(node: Shell) -> None:
+    done = node.do(FUNCTIONS)
     assert (done.returncode, done.stdout, done.stderr) == (0, "7\n", "")
 
 
-def test_the_machines_own_devices_can_be_reached_as_before(runner: Runner) -> None:
+def test_the_machines_own_devices_can_be_reached_as_before(node: Shell) -> None:
     """A disk that is a PCI device is still found below its function; of the function nothing else is left."""
-    done = runner.run("run", "--board", "a100", "--", "sh", "-c", LOOK)
+    done = node.do(LOOK)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    listed = "cat /sys/devices/system/cpu/online; ls /sys/devices/virtual"
-    inside = runner.run("run", "--", "sh", "-c", listed).stdout
+    inside = node.do("cat /sys/devices/system/cpu/online; ls /sys/devices/virtual").stdout
     outside = "\n".join([Path("/sys/devices/system/cpu/online").read_text().strip(), *_names("/sys/devices/virtual")])
     assert inside == f"{outside}\n"
 
 
-def test_nobody_changes_the_bus_by_writing(runner: Runner) -> None:
+def test_nobody_changes_the_bus_by_writing(node: Shell) -> None:
     """Not even root; it is read-only, as all of /sys is in a node."""
     for path in ("/sys/bus/pci/devices/x", "/sys/devices/x", "/proc/bus/pci/x"):
-        done = runner.run("run", "--", "mkdir", path)
+        done = node.do(f"mkdir {path}")
         assert done.returncode == 1
         assert "Read-only file system" in done.stderr or "No such file" in done.stderr
 
@@ -49,6 +48,7 @@ def test_a_node_stands_without_its_bus_and_one_line_says_so(runner: Runner) -> N
     assert line.endswith(": who reads there sees this machine")
 
 
+@pytest.mark.either_user
 def test_without_namespaces_the_line_says_that_sys_is_the_machines(refused: Runner) -> None:
     done = refused.run("run", "--board", "t4", "--", "sh", "-c", FUNCTIONS)
     assert done.stdout == f"{len(_names('/sys/bus/pci/devices'))}\n"

@@ -2,43 +2,70 @@
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from simnode.sandbox.directory import locked_directory, place
+from tests.sandbox.conftest import refusing
 from tests.sandbox.running import REFUSING, SIMNODE, Runner
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run without namespaces that ended: how, where it was started, and what was left there."""
+
+    done: subprocess.CompletedProcess[str]
+    scratch: Path
+    left: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def ended(uid: int) -> Ended:
+    """One of three GPUs, whose command looks about."""
+    look = "pwd; ls -d $XDG_RUNTIME_DIR/simnode/*; nvidia-smi -L; exit 3"
+    with refusing(uid) as runner:
+        done = runner.run("run", "--gpus", "3", "--", "sh", "-c", look)
+        return Ended(done, runner.scratch, tuple(path.name for path in runner.scratch.iterdir()))
 
 
 def _left(runner: Runner) -> list[Path]:
     return list((runner.scratch / "simnode").glob("*"))
 
 
-def test_one_line_says_what_is_lost(refused: Runner) -> None:
-    """The reason and the loss, before the command's own output."""
-    done = refused.run("run", "--", "true")
-    assert done.returncode == 0
-    (line,) = done.stderr.splitlines()
+def test_one_line_says_what_is_lost(ended: Ended) -> None:
+    """The reason and the loss, and nothing else."""
+    (line,) = ended.done.stderr.splitlines()
     assert line.startswith("simnode: no namespaces (unshare: Operation not permitted): ")
     assert "/dev/nvidia*" in line
 
 
-def test_environment_leads_to_the_node(refused: Runner) -> None:
+@pytest.mark.either_user
+def test_root_that_the_command_does_not_get_is_said_to_be_lost(refused: Runner) -> None:
+    """In the same line; who is root has lost nothing."""
+    done = refused.run("run", "--gpus", "1", "--root", "--", "id", "-u")
+    assert done.stdout == f"{refused.uid}\n"
+    (line,) = done.stderr.splitlines()
+    assert line.endswith(f"; --root does nothing, and the command stays uid {refused.uid}") == (refused.uid != 0)
+
+
+def test_environment_leads_to_the_node(ended: Ended) -> None:
     """nvidia-smi by PATH, the library by LD_LIBRARY_PATH, the image by SIMNODE_IMAGE."""
-    done = refused.run("run", "--gpus", "3", "--", "nvidia-smi", "-L")
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 3
+    assert ended.done.stdout.count("GPU ") == 3
 
 
-def test_exit_code_and_directory(refused: Runner) -> None:
-    """As in namespaces; and the node root is gone afterwards."""
-    done = refused.run("run", "--", "sh", "-c", "pwd; ls -d $XDG_RUNTIME_DIR/simnode/*; exit 3")
-    assert done.returncode == 3
-    assert done.stdout.split()[0] == str(refused.scratch)
-    assert len(done.stdout.split()) == 2
-    assert not (refused.scratch / "simnode").exists()
+def test_exit_code_and_directory(ended: Ended) -> None:
+    """As in namespaces; and the node root, which was there, is gone afterwards."""
+    assert ended.done.returncode == 3
+    directory, node_root, *_ = ended.done.stdout.splitlines()
+    assert directory == str(ended.scratch)
+    assert node_root.startswith(f"{ended.scratch}/simnode/")
+    assert ended.left == ()
 
 
+@pytest.mark.either_user
 def test_killed_run_is_swept_by_the_next(refused: Runner) -> None:
     """Its agent and its command die with it, its directory goes with the next run."""
     refused.sleeping().kill()
@@ -48,6 +75,7 @@ def test_killed_run_is_swept_by_the_next(refused: Runner) -> None:
     assert not left.exists()
 
 
+@pytest.mark.either_user
 def test_running_node_is_not_swept(refused: Runner) -> None:
     """Two runs of one user stand beside each other."""
     first = refused.sleeping()
@@ -58,6 +86,7 @@ def test_running_node_is_not_swept(refused: Runner) -> None:
     assert first.wait() == 143
 
 
+@pytest.mark.either_user
 def test_several_runs_at_once(refused: Runner) -> None:
     """Making, sweeping and removing directories do not get into each other's way."""
     runs = [refused.start("run", "--gpus", "1", "--", "nvidia-smi", "-L") for _ in range(4)]
@@ -67,6 +96,8 @@ def test_several_runs_at_once(refused: Runner) -> None:
 
 def test_unreadable_directories_are_removed(refused: Runner) -> None:
     """Whatever the command made of the node, its directory goes, and that of a killed run too."""
+    if refused.uid == 0:
+        pytest.skip("nothing is unreadable to root")
     spoil = "cd $XDG_RUNTIME_DIR/simnode/*; mkdir -p a/b; chmod 0 a/b; chmod 500 a"
     assert refused.run("run", "--", "sh", "-c", spoil).returncode == 0
     assert not (refused.scratch / "simnode").exists()
@@ -79,6 +110,7 @@ def test_unreadable_directories_are_removed(refused: Runner) -> None:
     assert not (refused.scratch / "simnode").exists()
 
 
+@pytest.mark.either_user
 def test_node_in_a_node_shows_its_own_devices(runner: Runner) -> None:
     """What /dev holds is the outer node's, and says nothing of the inner one's."""
     inner = (*REFUSING, *SIMNODE, "run", "--gpus", "5", "--", "nvidia-smi", "-L")

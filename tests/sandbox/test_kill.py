@@ -31,6 +31,7 @@ def test_killed_init_ends_the_run(runner: Runner) -> None:
     assert err == "simnode: the node ended before the command did\n"
 
 
+@pytest.mark.either_user
 def test_killed_agent_is_replaced(runner: Runner) -> None:
     """The command goes on, and finds the node as it was, by the new agent's hand."""
     run = runner.sleeping()
@@ -42,6 +43,7 @@ def test_killed_agent_is_replaced(runner: Runner) -> None:
     assert run.wait() == 143
 
 
+@pytest.mark.either_user
 def test_killed_command_leaves_nothing(runner: Runner) -> None:
     """Its end is the end of the node."""
     run = runner.sleeping()
@@ -50,14 +52,20 @@ def test_killed_command_leaves_nothing(runner: Runner) -> None:
     assert (run.returncode, err) == (137, "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1])
-def test_signal_to_the_launcher_reaches_the_command(runner: Runner, number: signal.Signals) -> None:
-    """Whoever ends the launcher politely ends the command so."""
-    run = runner.sleeping()
-    run.send_signal(number)
-    assert run.wait() == 128 + number
+def test_signal_to_the_launcher_reaches_the_command(runner: Runner) -> None:
+    """Whoever ends the launcher politely ends the command so; what the command survives leaves both as they were."""
+    traps = "; ".join(f"trap 'echo {name}' {name}" for name in ("HUP", "INT", "USR1"))
+    run = runner.start("run", "--", "sh", "-c", f"{traps}; echo running; while :; do sleep 1000 & wait; done")
+    assert run.stdout is not None
+    assert run.stdout.readline() == "running\n"
+    for name in ("HUP", "INT", "USR1"):
+        run.send_signal(signal.Signals[f"SIG{name}"])
+        assert run.stdout.readline() == f"{name}\n"
+    run.terminate()
+    assert run.wait() == 143
 
 
+@pytest.mark.either_user
 def test_stopped_command_stops_the_launcher(runner: Runner) -> None:
     """Whoever waits for the launcher sees the stop, and continues both by continuing it."""
     run = runner.sleeping()

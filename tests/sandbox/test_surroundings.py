@@ -139,6 +139,7 @@ def test_unfit_caller_is_told_in_one_line(runner: Runner, under: tuple[str, ...]
     assert said in line
 
 
+@pytest.mark.either_user
 def test_way_to_another_node_is_not_handed_down(runner: Runner) -> None:
     """The node at the standard places is the command's, whatever image the caller had been led to."""
     other = ("env", "SIMNODE_IMAGE=/nonexistent", "SIMNODE_DEVICES=all")
@@ -152,6 +153,7 @@ def test_nameless_entry_of_the_environment_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+@pytest.mark.either_user
 def test_closed_descriptor(runner: Runner, closed: str) -> None:
     """A standard descriptor that is closed hinders nothing."""
     script = f"{RUN} sh -c 'exit 6' {closed}"

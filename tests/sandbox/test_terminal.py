@@ -13,6 +13,7 @@ RUN = " ".join(SIMNODE) + " run -- "
 EXEC = " ".join(SIMNODE) + " exec -- "
 SHELL = "env PS1='inner> ' bash --norc --noprofile -i\n"
 
+pytestmark = pytest.mark.either_user
 either_way = pytest.mark.parametrize("way", [RUN, EXEC], ids=["run", "exec"], indirect=True)
 
 

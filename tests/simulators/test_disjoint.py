@@ -39,7 +39,7 @@ def simulators() -> Iterable[TreeSimulator]:
     yield GPUDriver(host, DriverFiles(b"library", b"nvidia-smi", b"cuda"), "stand-in")
     yield FabricManager(host, Reports().report, logging.getLogger())
     yield IMEX(host, "stand-in", NO_KERNEL.procfs, Software(host.root, Reports().report, logging.getLogger()))
-    yield MIGCaps(host, "stand-in")
+    yield MIGCaps(host, "stand-in", lambda _: "")
     yield NVLink(host)
     yield PCIBus(host)
 

@@ -29,6 +29,11 @@ CASES = {
         "system:\n  x: 'a\x85  num_devices: 8 \u2028system:'\n",
         "system:\n  num_devices: 3\n  x: 'a\x85  num_devices: 8 \u2028system:'\n",
     ),
+    "flow style on the next line": ("system:\n  {x: 010,\n   num_devices: 8}\n", None),
+    "JSON over several lines": ('{"x": 1,\n"system":\n {"num_devices": 8}, "y": 2}', None),
+    "JSON of a document with a head": ("%YAML 1.1\n--- # ours\n{\nsystem:\n  {x: 1}}", None),
+    "in a text over several lines": ("x: 'a\nsystem:\n  b'\n", None),
+    "an anchor on the next line": ("system:\n  &a\n  x: 1\n", None),
     "an empty document": ("", "system:\n  num_devices: 3\n"),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -96,3 +98,15 @@ def test_the_kernels_own_log_gets_a_record_a_line_at_the_level_of_errors(tmp_pat
 def test_a_log_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
     KernelLog(tmp_path, NO_KERNEL).xid(device(0), IDLE, 48)
     assert not (tmp_path / "log").exists()
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, lambda path: path.symlink_to("secret")], ids=["a FIFO", "a link"])
+def test_what_stands_in_the_logs_place_is_neither_waited_for_nor_followed(
+    tmp_path: Path, log: Path, plant: Callable[[Path], None]
+) -> None:
+    secret = log.with_name("secret")
+    secret.write_text("old\n")
+    log.unlink()
+    plant(log)
+    KernelLog(tmp_path, Kernel(kmsg=str(log) if log.is_fifo() else "")).xid(device(0), IDLE, 48)
+    assert secret.read_text() == "old\n"

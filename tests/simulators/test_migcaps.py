@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simnode.host import CharacterDevice, ConvergeError, Host, StandIn, Tree
+from simnode.host import CharacterDevice, ConvergeError, Host, StandIn, Tree, TreeError
 from simnode.simulators import Devices
 from simnode.simulators.migcaps import MIGCaps
 from simnode.state import State
@@ -22,8 +22,11 @@ ONE = f"{{caps_major: 240, gpus: [{{index: 1, gpu_instances: [{named('3g.40gb')}
 OTHER = f"{{gpus: [{{index: 0, gpu_instances: [{named('1g.10gb', '1g.10gb')}]}}]}}"
 
 
+PROC_DEVICES = "Character devices:\n  1 mem\n 10 misc\n236 nvidia-caps\n\nBlock devices:\n  7 loop\n"
+
+
 def simulator(root: Path, devices: Devices = "none") -> MIGCaps:
-    return MIGCaps(Host(root, boot_id="boot"), devices)
+    return MIGCaps(Host(root, boot_id="boot"), devices, lambda _: PROC_DEVICES)
 
 
 def found(root: Path) -> set[str]:
@@ -137,3 +140,12 @@ def test_device_nodes_have_the_capabilities_major(tmp_path: Path) -> None:
     asyncio.run(simulator(tmp_path, "node").stage(compiled("h100", ONE), FACTS))
     made = (tmp_path / "driver/dev/nvidia-caps/nvidia-cap157").stat()
     assert (os.major(made.st_rdev), os.minor(made.st_rdev)) == (240, 157)
+
+
+@pytest.mark.parametrize(("major", "name"), [(1, "mem"), (7, "loop")])
+def test_a_major_that_another_driver_has_is_refused(tmp_path: Path, major: int, name: str) -> None:
+    """A capability of that major would open the other driver's device: 1 has the machine's memory."""
+    state = compiled("h100", ONE.replace("240", str(major)))
+    with pytest.raises(TreeError, match=f"^mig.caps_major: {major} is the major of {name} on this machine"):
+        simulator(tmp_path, "node").tree(state, FACTS)
+    assert simulator(tmp_path, "stand-in").tree(state, FACTS)

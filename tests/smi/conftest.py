@@ -6,17 +6,16 @@ import os
 import shlex
 import subprocess
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from simnode.nvml import header
 from simnode.nvml.cells import IMAGE
 from simnode.nvml.encode import encode
 from simnode.nvml.image import Publisher
 from simnode.state import State
+from tests import sanitized
 from tests.conftest import Obtain
 from tests.smi.conditions import CONDITIONS
 
@@ -26,7 +25,6 @@ OURS = NATIVE / "nvidia-smi"
 LIBRARY = NATIVE / "libnvidia-ml.so"
 WITHOUT_LEAKS = (("ASAN_OPTIONS", "detect_leaks=0"),)
 """To look for leaks takes as long as everything else; a test of its own does."""
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1", "-O0")
 
 
 @dataclass(frozen=True)
@@ -124,32 +122,21 @@ def real(program: Obtain, libraries: Path) -> Smi:
 
 
 @pytest.fixture(scope="session")
-def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def twin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Our nvidia-smi from the same sources, under the address and undefined behaviour sanitizers."""
     folder = tmp_path_factory.mktemp("sanitized")
-    header.write(folder)
-    sources = [*(ROOT / "native" / "smi").glob("*.c"), *(ROOT / "native" / "nvml").glob("*.c")]
-    sources += folder.glob("nvml/*.c")
-    cc = shlex.split(os.environ.get("CC") or "cc")
-    include = [f"-I{path}" for path in (ROOT / "native" / "nvml", ROOT / "native", folder)]
-
-    def compile_one(source: Path) -> Path:
-        output = folder / f"{source.parent.name}-{source.stem}.o"
-        subprocess.run([*cc, "-std=c11", *SANITIZERS, *include, "-c", source, "-o", output], check=True)
-        return output
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compile_one, sources))
     program = folder / "nvidia-smi"
-    subprocess.run([*cc, *SANITIZERS, *objects, "-o", program], check=True)
+    cc = shlex.split(os.environ.get("CC") or "cc")
+    objects = sanitized.objects(("smi", "nvml"), folder)
+    subprocess.run([*cc, *sanitized.FLAGS, *objects, "-o", program], check=True)
     return program
 
 
 @pytest.fixture
-def ours(sanitized: Path) -> Smi:
+def ours(twin: Path) -> Smi:
     """Our nvidia-smi as it is shipped, its twin under the sanitizers beside it."""
     assert OURS.exists(), "native/build.py makes it: make native"
-    return Watched(OURS, twin=Smi(sanitized, more=WITHOUT_LEAKS))
+    return Watched(OURS, twin=Smi(twin, more=WITHOUT_LEAKS))
 
 
 @pytest.fixture

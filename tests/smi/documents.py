@@ -96,7 +96,7 @@ MORE: dict[str, Callable[[], State]] = {
 
 def timeless(screen: Screen) -> Screen:
     """The screen without what may differ."""
-    return Screen(screen.code, NO_BUS_ID.sub(r"\1?\n", STAMP.sub("", screen.output)), screen.errors)
+    return Screen(screen.code, NO_BUS_ID.sub(r"\1?\n", STAMP.sub("", screen.output, count=1)), screen.errors)
 
 
 def same(ours: Smi, real: Smi, image: Path, *arguments: str) -> None:

@@ -53,6 +53,6 @@ def test_the_list_is_the_same(condition: str, images: Images, real: Smi, ours: S
 
 @pytest.mark.parametrize("condition", ["mixed-3", "mig-with-processes", "all-erring"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_nothing_stays_allocated(view: str, condition: str, images: Images, sanitized: Path) -> None:
+def test_nothing_stays_allocated(view: str, condition: str, images: Images, twin: Path) -> None:
     """A loop would add it up."""
-    assert Smi(sanitized).run(*view.split(), image=images(condition)).errors == ""
+    assert Smi(twin).run(*view.split(), image=images(condition)).errors == ""

@@ -72,6 +72,11 @@ def test_help_names_every_option_and_the_release(arguments: list[str], images: I
         assert f"\n    {option}" in screen.output
 
 
+def test_help_says_who_has_the_options_that_are_not_there(images: Images, ours: Smi) -> None:
+    """For the line that refuses one sends the reader to the help."""
+    assert "simnode run --nvidia-smi FILE" in ours.run("-h", image=images("gpus-1")).output
+
+
 def test_help_needs_no_image(images: Images, ours: Smi) -> None:
     """It is there when nothing else works."""
     screen = ours.run("--help", image=images("gpus-1") / "nowhere")

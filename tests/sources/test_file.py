@@ -6,10 +6,10 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from simnode.profile import Options, Overrides, ProfileError, compile_state, load_text
 from simnode.profile.changes import inject
@@ -181,6 +181,22 @@ def test_unknown_keys_are_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixt
     ]
 
 
+@pytest.mark.parametrize("good_before", [True, False], ids=["after a good one", "from the start"])
+def test_what_is_wrong_is_told_together_with_the_unknown_key_that_may_be_why(tmp_path: Path, good_before: bool) -> None:
+    async def test() -> None:
+        wrong = profile(2).replace("  name: ", "  nam: ")
+        path = written(tmp_path / "p.yaml", profile(2) if good_before else wrong)
+        async with streaming(source_of(tmp_path, path)) as stream:
+            if good_before:
+                await stream.state()
+                path.write_text(wrong)
+            missing = f"{path}:3: device_defaults.name: is missing"
+            unknown = f'{path}:4: device_defaults.nam: is no known key; did you mean "name"?'
+            assert await stream.error() == f"{missing}; {unknown}"
+
+    run(test)
+
+
 def test_the_generation_rises_across_restarts(tmp_path: Path) -> None:
     async def test() -> None:
         path = written(tmp_path / "p.yaml", profile(2))
@@ -336,6 +352,17 @@ def test_a_state_that_is_given_is_said_without_compiling_and_changed_all_the_sam
         async with streaming(source_of(tmp_path, raw, initial=given)) as stream:
             state = await stream.state()
             assert (state.generation, state.node_shape.num_gpus) == (2, 5)
+
+    run(test)
+
+
+def test_what_a_killed_agent_was_writing_is_gone_with_its_successor(tmp_path: Path) -> None:
+    async def test() -> None:
+        (tmp_path / "state").mkdir()
+        (tmp_path / "state/overrides.yaml.tmp").write_bytes(b"half")
+        async with streaming(source_of(tmp_path, profile(2).encode())) as stream:
+            await stream.state()
+        assert not (tmp_path / "state/overrides.yaml.tmp").exists()
 
     run(test)
 

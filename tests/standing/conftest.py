@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sandbox.conftest import refused, runner, scratch
+from tests.sandbox.conftest import refused, runner, scratch, sharing
 from tests.sandbox.running import Runner
 
-__all__ = ["nodes", "refused", "runner", "scratch"]
+__all__ = ["nodes", "refused", "runner", "scratch", "sharing"]
 
 
 @pytest.fixture

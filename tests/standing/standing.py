@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from simnode.sandbox.installed import init_program
@@ -32,3 +34,11 @@ def refuse(runner: Runner, code: int, *words: str) -> str:
 def listed(runner: Runner) -> dict[str, dict[str, Any]]:
     """`simnode ls`, by name."""
     return {node["name"]: node for node in json.loads(succeed(runner, "ls", "--json"))}
+
+
+@contextmanager
+def standing(runner: Runner, *options: str) -> Iterator[Runner]:
+    """A node `default` that tests share."""
+    succeed(runner, "up", *options)
+    yield runner
+    succeed(runner, "down")

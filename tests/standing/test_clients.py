@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,17 +15,24 @@ import pytest
 
 from simnode.cli.control import VERBS, talk
 from tests.sandbox.running import SIMNODE, Runner
-from tests.standing.standing import listed, refuse, succeed
+from tests.standing.standing import listed, refuse, standing, succeed
 from tests.users import as_user
 
 SIMNODE_WORDS = shlex.join(SIMNODE)
 
 
-@pytest.fixture
-def node(nodes: Runner) -> Runner:
+@pytest.fixture(scope="module")
+def shared(sharing: Runner) -> Iterator[Runner]:
     """A node of two GPUs stands."""
-    succeed(nodes, "up", "--gpus", "2")
-    return nodes
+    with standing(sharing, "--gpus", "2") as node:
+        yield node
+
+
+@pytest.fixture
+def node(shared: Runner) -> Runner:
+    """It stands as it was brought up."""
+    succeed(shared, "reset")
+    return shared
 
 
 def test_set_get_reset(node: Runner) -> None:
@@ -145,8 +153,9 @@ def test_inside_a_directory_for_want_of_namespaces(refused: Runner) -> None:
     assert refused.run("run", "--gpus", "2", "--", "sh", "-c", script).stdout.count(" 77C ") == 1
 
 
-def test_imports_next_to_nothing(node: Runner) -> None:
+def test_imports_next_to_nothing(nodes: Runner) -> None:
     """What would cost more than the interpreter's start stays out."""
+    succeed(nodes, "up", "--gpus", "2")
     heavy = {"asyncio", "msgspec", "yaml", "click", "ctypes", "inspect", "pathlib", "typing"}
     verbs = (
         ["set", "--gpu", "1", "thermal.temperature_gpu_c=91"],
@@ -163,8 +172,8 @@ def test_imports_next_to_nothing(node: Runner) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-S", "-P", "-c", script],
-        **as_user(node.uid),
-        env=node.environ(),
+        **as_user(nodes.uid),
+        env=nodes.environ(),
         capture_output=True,
         text=True,
         timeout=30,

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.sandbox.running import Runner, until
-from tests.standing.standing import succeed
+from tests.standing.standing import standing, succeed
 
 
-@pytest.fixture
-def node(nodes: Runner) -> Runner:
+@pytest.fixture(scope="module")
+def node(sharing: Runner) -> Iterator[Runner]:
     """A node of one GPU stands."""
-    succeed(nodes, "up", "--gpus", "1")
-    return nodes
+    with standing(sharing, "--gpus", "1") as node:
+        yield node
 
 
 def test_exit_code_is_a_shells(node: Runner) -> None:
@@ -76,14 +77,17 @@ def test_what_a_command_leaves_behind_lives_on(node: Runner) -> None:
     assert "sleep 1000" in until(lambda: succeed(node, "exec", "--", "sh", "-c", shown))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signal_reaches_the_command(node: Runner, number: signal.Signals) -> None:
+def test_signal_reaches_the_command(node: Runner) -> None:
     """Whoever ends `exec` politely ends the command so."""
-    run = node.start("exec", "--", "sh", "-c", "echo running; exec sleep 1000")
+    traps = "; ".join(f"trap 'echo {name}' {name}" for name in ("HUP", "INT"))
+    run = node.start("exec", "--", "sh", "-c", f"{traps}; echo running; while :; do sleep 1000 & wait; done")
     assert run.stdout is not None
     assert run.stdout.readline() == "running\n"
-    run.send_signal(number)
-    assert run.wait() == 128 + number
+    for name in ("HUP", "INT"):
+        run.send_signal(signal.Signals[f"SIG{name}"])
+        assert run.stdout.readline() == f"{name}\n"
+    run.terminate()
+    assert run.wait() == 143
 
 
 def test_commands_at_once(node: Runner) -> None:

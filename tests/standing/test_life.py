@@ -9,31 +9,50 @@ import shlex
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from simnode.sandbox.standing import BadName, check_name
-from tests.sandbox.running import SIMNODE, Runner, until
+from tests.sandbox.running import SIMNODE, Runner
 from tests.standing.standing import INIT, listed, refuse, succeed
 from tests.users import as_user
 
 
-def test_node_stands_when_up_returns(nodes: Runner) -> None:
+@dataclass(frozen=True)
+class Up:
+    """A node `one` of three GPUs that a module's tests share: what `up` printed, and when it began."""
+
+    runner: Runner
+    said: str
+    began: float
+
+
+@pytest.fixture(scope="module")
+def one(sharing: Runner) -> Iterator[Up]:
+    """Brought up, and taken down in the end."""
+    began = time.time()
+    said = succeed(sharing, "up", "--name", "one", "--gpus", "3", "--driver-version", "550.163.01")
+    yield Up(sharing, said, began)
+    succeed(sharing, "down", "--name", "one")
+
+
+def test_node_stands_when_up_returns(one: Up) -> None:
     """`up` says nothing, holds nothing of the caller's open (the pipes of this test), and the node serves."""
-    assert succeed(nodes, "up", "--gpus", "2") == ""
-    assert len(succeed(nodes, "exec", "--", "env", "-i", "/usr/bin/nvidia-smi", "-L").splitlines()) == 2
+    assert one.said == ""
+    look = ("env", "-i", "/usr/bin/nvidia-smi", "-L")
+    assert len(succeed(one.runner, "exec", "--name", "one", "--", *look).splitlines()) == 3
 
 
-def test_list_says_what_stands(nodes: Runner) -> None:
+def test_list_says_what_stands(one: Up) -> None:
     """Name, board, GPUs, driver, since, state."""
-    before = time.time()
-    succeed(nodes, "up", "--name", "one", "--gpus", "3", "--driver-version", "550.163.01")
-    node = listed(nodes)["one"]
+    node = listed(one.runner)["one"]
     assert (node["board"], node["gpus"], node["driver_version"], node["state"]) == ("h100", 3, "550.163.01", "ready")
-    assert before < node["since"] < time.time()
-    titles, line = succeed(nodes, "ls").splitlines()
+    assert one.began < node["since"] < time.time()
+    titles, line = succeed(one.runner, "ls").splitlines()
     assert titles.split() == ["NAME", "BOARD", "GPUS", "DRIVER", "SINCE", "STATE"]
     assert line.split()[:4] == ["one", "h100", "3", "550.163.01"]
 
@@ -50,11 +69,10 @@ def test_three_nodes_side_by_side(nodes: Runner) -> None:
     assert set(listed(nodes)) == {"one", "three"}
 
 
-def test_name_is_one_nodes(nodes: Runner) -> None:
+def test_name_is_one_nodes(one: Up) -> None:
     """A second one of a name is refused in one line, and the first is none the worse."""
-    succeed(nodes, "up", "--gpus", "2")
-    assert "default stands already" in refuse(nodes, 1, "up", "--gpus", "4")
-    assert listed(nodes)["default"]["gpus"] == 2
+    assert "one stands already" in refuse(one.runner, 1, "up", "--name", "one", "--gpus", "4")
+    assert listed(one.runner)["one"]["gpus"] == 3
 
 
 def test_foreign_things_among_the_nodes_disturb_nobody(nodes: Runner) -> None:
@@ -172,10 +190,9 @@ def test_two_at_once_for_one_name(nodes: Runner) -> None:
     assert listed(nodes)["default"]["state"] == "ready"
 
 
-def test_node_has_a_session_of_its_own(nodes: Runner) -> None:
+def test_node_has_a_session_of_its_own(one: Up) -> None:
     """Closing the terminal that it was started from does not reach it."""
-    succeed(nodes, "up", "--gpus", "1")
-    init = until(lambda: [pid for pid, line in nodes.processes().items() if line.startswith(INIT)])[0]
+    init = one.runner.one(INIT)
     fields = Path(f"/proc/{init}/stat").read_text().rpartition(")")[2].split()
     assert (int(fields[3]), fields[4]) == (init, "0")
 

@@ -100,7 +100,7 @@ class Agent:
         async for update in self._config.source.watch():
             self.record.observed(update)
             if update.state is None:
-                self._config.log.warning("source: %s", update.error, extra={"simulator": "source"})
+                self._config.log.error("source: %s", update.error, extra={"simulator": "source"})
             else:
                 self._reconciler.accept(update.state)
 

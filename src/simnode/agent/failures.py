@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from simnode.host import ConvergeError
+from simnode.host import ConvergeError, TreeError
 from simnode.refusals import told
 
 
@@ -54,7 +54,7 @@ class ShutdownError(Exception):
 def attribute(simulator: str, action: str, error: BaseException) -> Failures:
     """The failures that `error` stands for: one a surface for a converge, one a member for a group, else one.
 
-    An OSError of a relative path is about that surface.
+    An OSError of a relative path is about that surface, a TreeError may be about another simulator's tree.
     """
     if isinstance(error, ConvergeError):
         return tuple(Failure(simulator, action, each.path, one_line(each.message)) for each in error.errors)
@@ -62,6 +62,8 @@ def attribute(simulator: str, action: str, error: BaseException) -> Failures:
         return tuple(failure for each in error.exceptions for failure in attribute(simulator, action, each))
     if isinstance(error, OSError) and isinstance(error.filename, str) and not error.filename.startswith("/"):
         return (Failure(simulator, action, error.filename, one_line(error.strerror or str(error))),)
+    if isinstance(error, TreeError) and error.owner:
+        simulator = error.owner
     text = told(error) if isinstance(error, OSError) else str(error)
     return (Failure(simulator, action, "", one_line(text) or type(error).__name__),)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal, Protocol
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from simnode.agent.failures import Failures
 from simnode.contracts import Probe

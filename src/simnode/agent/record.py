@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from simnode.agent.failures import Failures
 from simnode.contracts import Update
 
 
-@dataclass
-class Timing:
+class Timing(Struct):
     """How often something was done and how long it took, in seconds."""
 
     count: int = 0
@@ -20,8 +20,7 @@ class Timing:
     last: float = 0.0
 
 
-@dataclass
-class Record:
+class Record(Struct):
     """The agent's numbers.
 
     `accepted`: generation of the newest State that the source gave; `generation`: of the one that is staged and read; 0
@@ -37,7 +36,7 @@ class Record:
     errors: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     source_at: datetime | None = None
     source_error: str = ""
-    _failing_since: datetime | None = field(default=None, init=False)
+    _failing_since: datetime | None = None
 
     def did(self, action: str, seconds: float, failures: Failures) -> None:
         """Something took so long and failed so."""

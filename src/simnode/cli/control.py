@@ -130,7 +130,9 @@ def _takes_assignments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gpu", metavar="N|UUID|all", help="without it KEY names a section, as system.num_devices does"
     )
-    parser.add_argument("assignments", metavar="KEY=VALUE", nargs="+")
+    parser.add_argument(
+        "assignments", metavar="KEY=VALUE", nargs="+", help="one of `simnode profile keys`, and its new value in YAML"
+    )
 
 
 def _takes_keys(parser: argparse.ArgumentParser) -> None:
@@ -174,10 +176,13 @@ def _xid(written: str) -> int:
 
 
 def _mode(written: str) -> str:
-    if written not in (*MODES, SKEW):
-        hint = _meant(written, (*MODES, SKEW)) or f": it is one of {', '.join((*MODES, SKEW))}"
+    """The mode that is meant; `-` and `_` are one letter in it."""
+    known = {mode.replace("-", "_"): mode for mode in (*MODES, SKEW)}
+    mode = known.get(written.replace("-", "_"))
+    if mode is None:
+        hint = _meant(written, known.values()) or f": it is one of {', '.join(known.values())}"
         raise argparse.ArgumentTypeError(f"{written!r} is no way to fail{hint}")
-    return written
+    return mode
 
 
 def _meant(written: str, known: Iterable[str]) -> str:
@@ -189,7 +194,7 @@ def _meant(written: str, known: Iterable[str]) -> str:
 
 def _takes_gpu(parser: argparse.ArgumentParser) -> None:
     _takes_node(parser)
-    parser.add_argument("--gpu", metavar="N|UUID|all", default="all")
+    parser.add_argument("--gpu", metavar="N|UUID|all", default="all", help="which heals; default: all")
 
 
 def _takes_names(parser: argparse.ArgumentParser) -> None:
@@ -322,8 +327,7 @@ def _socket(words: Words) -> tuple[str, Node | None]:
     return node.control(), node
 
 
-_SET_HELP = """The new values are read when this returns. VALUE is YAML; nothing, or null, unsets KEY.
-`simnode profile keys` lists the keys, and what each may be.
+_SET_HELP = """The new values are read when this returns. Nothing, or null, as VALUE unsets KEY.
 
   simnode set --gpu 3 thermal.temperature_gpu_c=91
   simnode set --gpu all utilization.gpu=80 power.current_draw_mw=650000

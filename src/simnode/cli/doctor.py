@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from simnode.cli import USAGE_FAULT, complain
 from simnode.cli.realdriver import real_driver
@@ -70,8 +71,11 @@ def check_consumers(words: Sequence[str]) -> None:
 
 
 def _host(root: Path, cdi: Sequence[str], print_findings: Callable[[str, View], int]) -> int:
-    if not root.is_dir():
-        return complain([f"--host-root {root}: is no directory"])
+    try:
+        if not root.is_dir():
+            return complain([f"--host-root {root}: is no directory"])
+    except OSError as error:
+        return complain([f"--host-root {root}: {error.strerror}"])
     seen = str(root.absolute()).rstrip("/")
     foreign = real_driver(root.absolute()).removeprefix(seen)
     return print_findings(f"host {root}", of_host(seen, tuple(cdi), foreign))

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -19,6 +21,7 @@ _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST = 86400.0
+_OWN = (["var", "lib", "simnode"], ["run", "simnode"], ["run", "nvidia", "driver"])
 
 
 class Duration(click.ParamType[float]):
@@ -63,13 +66,28 @@ class HostDirectory(click.ParamType[str]):
     envvar_list_splitter = ":"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The path as it was given; one that is relative or leads upwards is a usage fault."""
+        """The path as it was given; a usage fault if it is relative, leads upwards, or is a node's own or no path."""
         text = str(value)
-        if text and (not text.startswith("/") or ".." in text.split("/") or not text.strip("/.")):
+        words = [word for word in text.split("/") if word not in ("", ".")]
+        if text and (not text.startswith("/") or ".." in words or not words):
             self.fail(
                 f"{text!r} is no directory below the host's root: want an absolute path like /etc/cdi", param, ctx
             )
+        if text and any(words[: len(own)] == own for own in _OWN):
+            self.fail(f"{text!r} is the node's own: want a directory where runtimes look, like /etc/cdi", param, ctx)
+        if text:
+            _check(words, lambda reason: self.fail(f"{text!r} {reason}", param, ctx))
         return text
+
+
+def _check(words: Sequence[str], fail: Callable[[str], NoReturn]) -> None:
+    from simnode.host import TreeError
+    from simnode.host.paths import check_path
+
+    try:
+        check_path("/".join((*words, "nvidia.yaml")))
+    except TreeError:
+        fail("is no path of a directory: want names of at most 255 bytes, without control characters, in UTF-8")
 
 
 class Emptiable(click.Option):

@@ -11,8 +11,9 @@ import logging
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from simnode.agent import Reports
 from simnode.agent.lock import LockHeldError, for_life
@@ -45,8 +46,7 @@ class NoHostError(HostError):
     """Raised when what was given as a host's root is none, or none that a node can be kept at."""
 
 
-@dataclass(frozen=True)
-class HostNode:
+class HostNode(Struct, frozen=True):
     """The node of the host whose root is seen at `root`."""
 
     root: Path
@@ -144,10 +144,17 @@ class HostNode:
         directories = dict.fromkeys(below(self.root, directory) for directory in cdi_directories)
         runtimes = Runtimes(outside, tuple(directories), f"/{_NODE_ROOT}")
         bus = PublishedPCIBus(host, outside)
-        node: tuple[TreeSimulator, ...] = (driver, fabric_manager, imex, MIGCaps(host, devices), NVLink(host), bus)
+        node: tuple[TreeSimulator, ...] = (
+            driver,
+            fabric_manager,
+            imex,
+            MIGCaps(host, devices, kernel.procfs),
+            NVLink(host),
+            bus,
+        )
 
         def staged(state: State, facts: Facts) -> Tree:
-            return Tree(surface for simulator in node for surface in simulator.tree(state, facts))
+            return Tree(surface for simulator in node for surface in simulator.tree_for_others(state, facts))
 
         return (*node, CRI(host, runtimes, hook, staged))
 

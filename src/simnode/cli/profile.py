@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from simnode.cli import FAILED, complain
 from simnode.profile import Options, ProfileError, boards, compile_state, load_board, load_file
-from simnode.profile.document import Node
+from simnode.profile.compile import lacking
 from simnode.profile.faults import quoted
 from simnode.profile.inert import DEVICE_KEYS, NODE_KEYS, PROFILE_KEYS, inert, note, without_effect
 from simnode.profile.keys import described, dotted
 from simnode.profile.schema import DEVICE_DEFAULTS, NODE_SECTIONS
 from simnode.profile.shapes import did_you_mean
+from simnode.profile.software import of_another_driver
 from simnode.sandbox.complaints import printable
 
 
@@ -39,17 +39,18 @@ def show_profile(name: str) -> int:
 
 
 def validate_profiles(files: tuple[str, ...]) -> int:
-    """Every fault of every file; exit 2 if there is any. What has no effect is noted, and is no fault."""
+    """Every fault of every file; exit 2 if there is any. What is likely not meant is noted, and is no fault."""
     code = 0
     for file in files:
         try:
-            document = load_file(Path(file))
-            compile_state(document, Options(), {}, generation=1)
+            document = load_file(Path(file), lacking(Options(), {}))
+            state = compile_state(document, Options(), {}, generation=1)
         except ProfileError as error:
             code = complain([str(fault) for fault in error.faults])
         else:
             print(f"{printable(file)}: valid", flush=True)
-            remark(file, without_effect(document.root, PROFILE_KEYS))
+            remark(file, note(without_effect(document.root, PROFILE_KEYS)))
+            remark(file, of_another_driver(document.root, state.software.driver_version))
     return code
 
 
@@ -70,9 +71,8 @@ def list_keys(words: tuple[str, ...]) -> int:
     return 0
 
 
-def remark(place: str, found: Mapping[str, Node]) -> None:
-    """The line that says what has no effect; `place` is the file or option that it stands in."""
-    said = note(found)
+def remark(place: str, said: str) -> None:
+    """The line that says what is likely not meant, if there is any; `place` is the file or option that has it."""
     if said:
         complain([f"note: {place}: {said}"])
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simnode.cli import FAILED, complain
 from simnode.cli.profile import remark
 from simnode.profile import Options, ProfileError, compile_state, load_board, load_file
+from simnode.profile.compile import lacking
 from simnode.profile.faults import Fault, UnknownKey
-from simnode.profile.inert import DEVICE_KEYS, without_effect
+from simnode.profile.inert import DEVICE_KEYS, note, without_effect
 from simnode.profile.keys import wrong_key
 from simnode.profile.overrides import assignments
 from simnode.profile.schema import NODE_SECTIONS
+from simnode.profile.software import of_another_driver
 from simnode.sandbox.caller import UnfitCaller, check_caller
 from simnode.sandbox.enter import enter
 from simnode.sandbox.handover import Handover
@@ -28,8 +32,7 @@ _DEFAULT_BOARD = "h100"
 _FIRST_GENERATION = 1
 
 
-@dataclass(frozen=True)
-class NodeWords:
+class NodeWords(Struct, frozen=True):
     """What the command line says of a node, and the environment; `variables` are those options that the latter said."""
 
     board: str | None
@@ -82,7 +85,10 @@ def _ordered(node: NodeWords, *, follow: bool) -> NodeOrder | int:
         return FAILED
     options = Options(gpus=node.gpus, driver_version=node.driver_version, overrides=node.overrides)
     try:
-        document = load_file(Path(node.profile)) if node.profile is not None else load_board(node.kind)
+        if node.profile is not None:
+            document = load_file(Path(node.profile), lacking(options, os.environ))
+        else:
+            document = load_board(node.kind)
         state = compile_state(document, options, os.environ, generation=_FIRST_GENERATION)
         init, agent = init_program(), agent_command(node.nvidia_smi)
     except ProfileError as error:
@@ -90,7 +96,8 @@ def _ordered(node: NodeWords, *, follow: bool) -> NodeOrder | int:
     except NotInstalled as error:
         complain([str(error)])
         return FAILED
-    remark("--set", without_effect(assignments(node.overrides), DEVICE_KEYS))
+    remark("--set", note(without_effect(assignments(node.overrides), DEVICE_KEYS)))
+    remark(node.kind, of_another_driver(document.root, state.software.driver_version))
     followed = os.path.abspath(node.profile) if follow and node.profile is not None else ""  # noqa: PTH100 (keeps links)
     return NodeOrder(Handover(state, options, document.raw, followed).encoded(), agent, init)
 

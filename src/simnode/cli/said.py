@@ -13,9 +13,9 @@ class Mistake(click.UsageError):
 
 
 def from_environment(ctx: click.Context) -> dict[str, str]:
-    """The variables that gave options their values, by option."""
+    """How faults name the variables that gave options their values, by option."""
     return {
-        param.opts[0]: param.envvar
+        param.opts[0]: f"environment: {param.envvar}"
         for param in ctx.command.params
         if isinstance(param.envvar, str) and ctx.get_parameter_source(param.name or "") is ParameterSource.ENVIRONMENT
     }

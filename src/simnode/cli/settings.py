@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simnode.agent.responder import AddressError, split
 from simnode.profile import Compiler, Options, ProfileError, load_board
@@ -19,8 +21,7 @@ _LARGEST_PROGRAM = 64 << 20
 _ANY_BOARD = "h100"
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What the command line and the environment say; times in seconds. `said`: what beats the environment's names.
 
     `staging_lock_path`: None for the usual place, "" for none. An empty `health_addr` serves no port.

@@ -130,10 +130,11 @@ def _node(
 
     variables = from_environment(click.get_current_context())
     if board is not None and profile is not None:
-        named = [variables.get(option, option) for option in ("--board", "--profile")]
-        if ("--board" in variables) == ("--profile" in variables):
-            raise Mistake(f"{named[0]} and {named[1]} exclude each other: give one of them")
-        board, profile = (None, profile) if "--board" in variables else (board, None)
+        from_variable = "--board" in variables
+        if from_variable == ("--profile" in variables):
+            both = "environment: SIMNODE_BOARD and SIMNODE_PROFILE" if from_variable else "--board and --profile"
+            raise Mistake(f"{both} exclude each other: give one of them")
+        board, profile = (None, profile) if from_variable else (board, None)
     program = None if nvidia_smi is None else _program(nvidia_smi, variables.get("--nvidia-smi", "--nvidia-smi"))
     return NodeWords(board, profile, gpus, driver_version, overrides, program, variables)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from simnode.doctor import devices, driver, kernel, records, runtimes
 from simnode.doctor.findings import Finding, merged
@@ -26,6 +27,7 @@ _CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (devices.listed, ("devices", "device-plugin")),
     (devices.nodes, ("devices", "device-plugin", "dra", *_CONTAINERS)),
     (devices.majors, ("devices", "dra")),
+    (devices.closed, ("devices",)),
     (devices.partitions, ("mig", "device-plugin", *_CONTAINERS)),
     (devices.imex, ("imex", "dra")),
     (kernel.modules, ("operator-validator",)),

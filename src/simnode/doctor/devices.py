@@ -15,8 +15,9 @@ _OPEN = 0o666
 _STAND_IN = (1, 3)  # /dev/null, which an ordinary user's stand-ins are
 _CHANNELS, _CAPS = "nvidia-caps-imex-channels", "nvidia-caps"
 _MANAGEMENT = "fabric-imex-mgmt"
-_DEVICE_MINOR = re.compile(r"^DeviceFileMinor: (\d+)$", re.MULTILINE)
-_CHANNEL_COUNT = re.compile(r"^ImexChannelCount: (\d+)$", re.MULTILINE)
+_DEVICE_MINOR = re.compile(r"^DeviceFileMinor: ([0-9]{1,9})$", re.MULTILINE)
+_CHANNEL_COUNT = re.compile(r"^ImexChannelCount: ([0-9]{1,9})$", re.MULTILINE)
+_MOST_CHANNELS = 2048
 
 
 def nodes(view: View) -> Iterator[Finding]:
@@ -94,20 +95,48 @@ def imex(view: View) -> Iterator[Finding]:
     if view.majors and _CHANNELS not in view.majors:
         yield Finding(f"{view.proc}/devices", f"has no {_CHANNELS}", why, f"a line for {_CHANNELS}, with its major")
     place = view.reach(_management(view))
-    if place.status is None:
-        yield Finding(place.path, place.fault, why, "the minor of the capability to manage IMEX")
+    if place.status is None or _minor_told(view, _management(view)) < 0:
+        found = place.fault or "tells no DeviceFileMinor"
+        yield Finding(place.path, found, why, "the minor of the capability to manage IMEX")
+    minor = _minor_told(view, _management(view))
+    at = f"{view.driver_proc}/nvidia-caps/sys-minors"
+    if minor >= 0 and f"{_MANAGEMENT} {minor}" not in (view.text(at) or "").splitlines():
+        found = view.reach(at).fault or f"has no {_MANAGEMENT} {minor}"
+        yield Finding(view.reach(at).path, found, "no IMEX daemon can be given its capability", "its minor, told")
     if not view.has_devices:
         return
-    params = view.text(f"{view.driver_proc}/nvidia/params") or ""
-    count = _CHANNEL_COUNT.search(params)
+    yield from _channels(view)
+    if minor >= 0:
+        name = f"{_CAPS}/nvidia-cap{minor}"
+        yield from _device(view, name, view.majors.get(_CAPS), minor, "no IMEX daemon can be given it")
+
+
+def _channels(view: View) -> Iterator[Finding]:
+    """As many as the driver's parameters say."""
+    at = f"{view.driver_proc}/nvidia/params"
+    text = view.text(at)
+    count = _CHANNEL_COUNT.search(text or "")
+    told = int(count[1]) if count else 0
+    if text is not None and not 0 < told <= _MOST_CHANNELS:
+        found = f"says ImexChannelCount: {told}" if count else "has no ImexChannelCount"
+        yield Finding(at, found, "nobody knows which channels there are", f"1 to {_MOST_CHANNELS}")
+        return
     major = view.majors.get(_CHANNELS)
-    for number in range(int(count[1]) if count else 0):
+    for number in range(told):
         name = f"{_CHANNELS}/channel{number}"
         yield from _device(view, name, major, number, "a claim of this channel starts no container", mode=_OPEN)
-    minor = _DEVICE_MINOR.search(view.text(_management(view)) or "")
-    if minor:
-        name = f"{_CAPS}/nvidia-cap{minor[1]}"
-        yield from _device(view, name, view.majors.get(_CAPS), int(minor[1]), "no IMEX daemon can be given it")
+
+
+def closed(view: View) -> Iterator[Finding]:
+    """What the kernel tells of the driver everybody can read."""
+    above = f"{view.driver_proc}/nvidia"
+    capabilities = [f"{above}/capabilities/{name}" for name, _ in _capabilities(view, f"{above}/capabilities")]
+    gpus = [f"{above}/gpus/{address}/information" for address in view.gpus]
+    texts = [f"{view.proc}/devices", f"{view.proc}/modules", f"{above}/version", f"{above}/params", _management(view)]
+    minors = [f"{view.driver_proc}/nvidia-caps/{name}" for name in ("mig-minors", "sys-minors")]
+    for at in (*texts, *gpus, *capabilities, *minors):
+        if found := view.closed(at):
+            yield Finding(view.reach(at).path, found, "users' programs cannot read it", "mode 0444")
 
 
 def _stale(view: View, there: dict[str, int], computes: set[str]) -> Iterator[str]:
@@ -131,10 +160,14 @@ def _capabilities(view: View, above: str) -> Iterator[tuple[str, int]]:
             computes = [name for name in view.names(f"{above}/{gpu}/mig/{instance}") if name.startswith("ci")]
             places += [f"{gpu}/mig/{instance}/{compute}/access" for compute in computes]
     for place in places:
-        text = view.text(f"{above}/{place}")
-        if text is not None:
-            minor = _DEVICE_MINOR.search(text)
-            yield place, int(minor[1]) if minor else -1
+        if view.exists(f"{above}/{place}"):
+            yield place, _minor_told(view, f"{above}/{place}")
+
+
+def _minor_told(view: View, at: str) -> int:
+    """The minor that a capability tells, -1 if it tells none."""
+    minor = _DEVICE_MINOR.search(view.text(at) or "")
+    return int(minor[1]) if minor else -1
 
 
 def _minors(view: View, there: dict[str, int]) -> Iterator[Finding]:
@@ -147,6 +180,11 @@ def _minors(view: View, there: dict[str, int]) -> Iterator[Finding]:
             place.path, place.fault, "the device plugin advertises nothing at all", "a line for each capability"
         )
     for name, minor in there.items():
+        if minor < 0:
+            found, why = "tells no DeviceFileMinor", "the partition can be given to no container"
+            at_fault = f"{view.driver_proc}/nvidia/capabilities/{name}"
+            yield Finding(at_fault, found, why, "its minor, told")
+            continue
         told = lines.get(_listed_as(name))
         if place.status is not None and told != str(minor):
             found = f"has {told or 'no minor'} for {_listed_as(name)}, and capabilities/{name} {minor}"

@@ -13,6 +13,7 @@ from simnode.doctor.view import NVML_NAME, View
 from simnode.nvml.cells import HEADER, IMAGE
 from simnode.nvml.layout import FORMAT, IMAGE_NAME, MAGIC
 
+ELF = b"\x7fELF"
 _STEMS = ("libnvidia-ml.so", "libcuda.so")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _HEADER = struct.Struct("=QI")
@@ -30,6 +31,7 @@ def libraries(view: View) -> Iterator[Finding]:
             if place.status is None:
                 why = f"whoever loads {name} finds none"
                 yield Finding(place.path, place.fault, why, _led(name, stem, releases))
+        yield from _loadable(view, f"{view.libraries}/{stem}.1")
         current = library_version(view, view.libraries, stem)
         for other in releases:
             if current and other != current:
@@ -51,6 +53,8 @@ def image(view: View) -> Iterator[Finding]:
         fault = _image_fault(header, 0 if status is None else status.st_size, name.removeprefix("image."))
         if fault:
             yield Finding(f"{config}/{name}", fault, why, "it removed, for the agent to write it anew")
+        elif closed := view.closed(f"{config}/{name}"):
+            yield Finding(f"{config}/{name}", closed, "NVML answers its owner alone", "mode 0644")
 
 
 def answers(view: View) -> Iterator[Finding]:
@@ -120,6 +124,8 @@ def executable(view: View, at: str, why: str) -> Iterator[Finding]:
         yield Finding(place.path, place.fault, why, "a program that everybody may execute")
     elif not stat.S_ISREG(place.status.st_mode) or place.status.st_mode & 0o555 != 0o555:
         yield Finding(place.path, "cannot be executed by everybody", why, "a program of mode 0755")
+    elif (view.content(at, len(ELF)) or b"")[:2] not in (ELF[:2], b"#!"):
+        yield Finding(place.path, "is no program", why, "a program")
 
 
 def library_version(view: View, directory: str, stem: str) -> str:
@@ -133,6 +139,17 @@ def versions(view: View, directory: str, stem: str) -> list[str]:
     """The releases of which there is a library."""
     suffixes = [name.removeprefix(f"{stem}.") for name in view.names(directory) if name.startswith(f"{stem}.")]
     return [suffix for suffix in suffixes if _VERSION.fullmatch(suffix)]
+
+
+def _loadable(view: View, at: str) -> Iterator[Finding]:
+    """What is there can be read by everybody, and is a library at all."""
+    place = view.reach(at)
+    if place.status is None:
+        return
+    if closed := view.closed(at):
+        yield Finding(place.path, closed, "users' programs cannot load it", "mode 0755")
+    elif not at.endswith(NVML_NAME) and view.content(at, len(ELF)) != ELF:  # NVML is loaded, and tells more then
+        yield Finding(place.path, "is no library", "whoever loads it fails", "an ELF file")
 
 
 def _all_there(view: View) -> bool:

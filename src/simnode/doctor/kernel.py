@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from simnode.doctor.findings import Finding
@@ -10,17 +11,27 @@ from simnode.doctor.view import View
 FEATURES = "/etc/kubernetes/node-feature-discovery/features.d"
 LABELS = ("pci-10de.present", "pci-0302_10de.present", "pci-0300_10de.present")
 _VENDOR, _DISPLAY = "0x10de", "0x03"
+# What go-nvlib, by which feature discovery and the DRA driver look at a function, takes or ends with an error.
+_ATTRIBUTES = {
+    "vendor": (re.compile(_VENDOR), f"{_VENDOR}"),
+    "class": (re.compile(f"{_DISPLAY}[0-9a-f]{{4}}"), f"{_DISPLAY}…"),
+    "device": (re.compile("0x[0-9a-f]{4}"), "0x and four digits"),
+    "numa_node": (re.compile("-1|[0-9]{1,9}"), "-1 or a node's number"),
+    "resource": (re.compile(r"0x[0-9a-f]{16}( 0x[0-9a-f]{16}){2}(\n0x[0-9a-f]{16}( 0x[0-9a-f]{16}){2})*"), "regions"),
+}
 _HEADER_BYTES = 64  # of PCI config space, all that an ordinary user reads of a real one
 
 
 def modules(view: View) -> Iterator[Finding]:
     """The driver's modules are live, and listed where the kernel lists any."""
-    at = f"{view.sys}/module/nvidia/initstate"
-    place = view.reach(at)
-    if place.status is None:
-        yield Finding(place.path, place.fault, "the driver counts as not loaded", "live")
-    elif (view.text(at) or "").strip() != "live":
-        yield Finding(at, "does not say live", "the driver counts as not loaded", "live")
+    for name, what in (("nvidia", "the driver"), ("nvidia_uvm", "its unified memory")):
+        at = f"{view.sys}/module/{name}/initstate"
+        place = view.reach(at)
+        if place.status is None:
+            yield Finding(place.path, place.fault, f"{what} counts as not loaded", "live")
+        elif (view.text(at) or "").strip() != "live":
+            yield Finding(at, "does not say live", f"{what} counts as not loaded", "live")
+    yield from _count(view, f"{view.sys}/module/nvidia/refcnt")
     at = f"{view.proc}/modules"
     lines = view.text(at)
     if lines is None:
@@ -75,13 +86,15 @@ def nfd(view: View) -> Iterator[Finding]:
 
 def _function(view: View, at: str) -> Iterator[Finding]:
     why = "feature discovery ends with an error, or takes the GPU for something else"
-    for name, start in (("vendor", _VENDOR), ("class", _DISPLAY)):
+    for name, (form, want) in _ATTRIBUTES.items():
         text = view.text(f"{at}/{name}")
+        place = view.reach(f"{at}/{name}")
         if text is None:
-            place = view.reach(f"{at}/{name}")
-            yield Finding(place.path, place.fault or "cannot be read", why, f"{start}…")
-        elif not text.startswith(start):
-            yield Finding(view.reach(f"{at}/{name}").path, f"says {text.strip()}", why, f"{start}…")
+            yield Finding(place.path, place.fault or "cannot be read", why, want)
+        elif not form.fullmatch(text.strip()):
+            yield Finding(place.path, f"says {text.strip()}", why, want)
+        elif closed := view.closed(place.path):
+            yield Finding(place.path, closed, why, "mode 0444")
     config = view.content(f"{at}/config")
     if config is None or len(config) < _HEADER_BYTES:
         place = view.reach(f"{at}/config")
@@ -91,6 +104,14 @@ def _function(view: View, at: str) -> Iterator[Finding]:
     if not driver.path.endswith("/nvidia") or driver.status is None:
         found = driver.fault or "is not nvidia"
         yield Finding(driver.path, found, "the GPU counts as bound to no driver", "a link to the driver nvidia")
+
+
+def _count(view: View, at: str) -> Iterator[Finding]:
+    """Who looks whether the driver is in use finds a number."""
+    place = view.reach(at)
+    if not (view.text(at) or "").strip().removeprefix("-").isdecimal():
+        found = place.fault or "is no number"
+        yield Finding(place.path, found, "nobody can tell whether the driver is in use", "how often it is in use")
 
 
 def _is_gpu(view: View, at: str) -> bool:

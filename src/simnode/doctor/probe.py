@@ -12,6 +12,7 @@ from typing import Any
 
 _UUID_BYTES, _VERSION_BYTES = 96, 80  # nvml.h: NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
 _SUCCESS, _ABSENT = 0, -1
+_MOST_GPUS, _MOST_MIGS = 256, 64  # what a library that counts more has to be believed
 
 
 class _Fabric(ctypes.Structure):
@@ -39,7 +40,7 @@ def main(path: str) -> dict[str, Any]:
     _call(nvml, "nvmlSystemGetDriverVersion", version, _VERSION_BYTES)
     count = ctypes.c_uint()
     _call(nvml, "nvmlDeviceGetCount_v2", ctypes.byref(count))
-    gpus = [_gpu(nvml, index) for index in range(count.value)]
+    gpus = [_gpu(nvml, index) for index in range(min(count.value, _MOST_GPUS))]
     _call(nvml, "nvmlShutdown")
     return {**answer, "code": code, "driver_version": version.value.decode(errors="replace"), "gpus": gpus}
 
@@ -67,7 +68,7 @@ def _migs(nvml: ctypes.CDLL, gpu: ctypes.c_void_p) -> Any:
     most = ctypes.c_uint()
     if _call(nvml, "nvmlDeviceGetMaxMigDeviceCount", gpu, ctypes.byref(most)) != _SUCCESS:
         return
-    for index in range(most.value):
+    for index in range(min(most.value, _MOST_MIGS)):
         mig, instance, compute = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint()
         asked = (
             ("nvmlDeviceGetMigDeviceHandleByIndex", gpu, index, ctypes.byref(mig)),

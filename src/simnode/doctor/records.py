@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 
 from simnode.control_client import SOCKET
+from simnode.doctor.documents import yaml_document
 from simnode.doctor.findings import Finding
 from simnode.doctor.view import View
 
@@ -17,21 +19,19 @@ def agent(view: View) -> Iterator[Finding]:
     if view.agent is None:
         return
     at = f"{view.node_root}/{SOCKET}"
-    if view.agent.fault:
+    status = view.agent.status
+    if status is None:
         why = "nothing follows the profile, and nobody repairs what is damaged"
         yield Finding(at, view.agent.fault, why, "a running agent")
         return
-    status = view.agent.status
-    if status["source_error"]:
+    if status.source_error:
         why = "the node stays as the last good document said"
-        yield Finding(
-            at, f"the agent refuses its documents: {status['source_error']}", why, "a profile without a fault"
-        )
+        yield Finding(at, f"the agent refuses its documents: {status.source_error}", why, "a profile without a fault")
     told: set[str] = set()
-    for probe in ("live", "staged", "ready"):
-        health = status["health"][probe]
-        parts = {name: part["reason"] for name, part in health["components"].items() if not part["ok"]}
-        for name, reason in (parts or {"the node": health["reason"]}).items() if not health["ok"] else ():
+    probes = status.health
+    for probe, health in (("live", probes.live), ("staged", probes.staged), ("ready", probes.ready)):
+        parts = {name: part.reason for name, part in health.components.items() if not part.ok}
+        for name, reason in (parts or {"the node": health.reason}).items() if not health.ok else ():
             if name not in told:
                 told.add(name)
                 found = f"{name} is not {probe}" + (f": {reason}" if reason else "")
@@ -41,12 +41,12 @@ def agent(view: View) -> Iterator[Finding]:
 def fabric_manager(view: View) -> Iterator[Finding]:
     """Where it is on, it is ready; and no GPU is left half-way on its way into the fabric."""
     above = f"{view.node_root}/fabric-state"
-    waiting = view.exists(above) and not view.exists(f"{above}/{MARKER}")
+    marker = view.reach(f"{above}/{MARKER}")
+    waiting = view.exists(above) and (marker.status is None or not stat.S_ISREG(marker.status.st_mode))
     if waiting:
         why = "GPUs wait for the fabric, and programs with them"
-        yield Finding(
-            f"{above}/{MARKER}", "is missing", why, "the marker, which a running agent makes after the initial delay"
-        )
+        want = "the marker, which a running agent makes after the initial delay"
+        yield Finding(f"{above}/{MARKER}", marker.fault or "is no regular file", why, want)
     for gpu in view.nvml.gpus:
         if gpu.fabric is None:
             continue
@@ -79,18 +79,19 @@ def real_driver(view: View) -> Iterator[Finding]:
 
 
 def _topology_fault(text: str | None) -> str:
-    import yaml
-
     try:
-        document = yaml.safe_load(text or "")
-    except yaml.YAMLError:
+        document = yaml_document(text)
+    except ValueError:
         return "is no YAML"
+    known = set()
     try:
         if document["version"] != 1:
             return f"is of version {document['version']}"
-        cliques = [clique for domain in document["domains"] for clique in domain["cliques"]]
-        nodes = [str(node) for clique in cliques for node in clique["nodes"]]
+        cliques = (clique for domain in document["domains"] for clique in domain["cliques"])
+        for node in (node for clique in cliques for node in clique["nodes"]):
+            if str(node) in known:
+                return f"has {node} twice"
+            known.add(str(node))
     except (TypeError, KeyError) as error:
         return f"lacks {error}" if isinstance(error, KeyError) else "is no topology document"
-    twice = sorted({node for node in nodes if nodes.count(node) > 1})
-    return f"has {twice[0]} twice" if twice else ""
+    return ""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import stat
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from simnode.doctor.driver import executable, library_version
+from simnode.doctor.documents import Spec, cdi_spec
+from simnode.doctor.driver import ELF, executable, library_version
 from simnode.doctor.findings import Finding
 from simnode.doctor.view import View
 
@@ -16,13 +15,17 @@ DRIVER = "/run/nvidia/driver"
 VALIDATIONS = "/run/nvidia/validations"
 KIND = "nvidia.com/gpu"
 _HOOK = "cri/container-hook"
-_EDITS = (("deviceNodes", "hostPath", "path"), ("mounts", "hostPath", None), ("hooks", "path", None))
+_LIBRARIES = ("libnvidia-ml.so.1", "libnvidia-ml.so", "libcuda.so.1", "libcuda.so")
+_COPIES = (
+    *(f"usr/lib64/{name}" for name in _LIBRARIES),
+    "usr/bin/nvidia-smi",
+    "proc/driver/nvidia/version",
+    "proc/driver/nvidia/params",
+)
 _NEWEST = (0, 5, 0)
 _PT_INTERP = 3
 _ELF64 = struct.Struct("<4s28xQ14xHH")  # magic, e_phoff, e_phentsize, e_phnum
 _SEGMENT = struct.Struct("<I4xQ16xQ")  # p_type, p_offset, p_filesz
-
-Document = Mapping[str, Any]
 
 
 def published(view: View) -> Iterator[Finding]:
@@ -35,7 +38,8 @@ def published(view: View) -> Iterator[Finding]:
         yield Finding(place.path, place.fault, why, "the driver, which a running agent publishes")
         return
     if not stat.S_ISDIR(place.status.st_mode) or place.path != DRIVER:
-        yield Finding(DRIVER, f"leads to {place.path}", "containers mount a path that may be replaced", "a directory")
+        found = "is no directory" if place.path == DRIVER else f"leads to {place.path}"
+        yield Finding(DRIVER, found, "containers mount a path that may be replaced", "a directory")
         return
     if not any(name.startswith("image.") for name in view.names(f"{DRIVER}/config")):
         found = "is another driver's" if view.names(DRIVER) else "is empty"
@@ -57,27 +61,33 @@ def specs(view: View) -> Iterator[Finding]:
     if view.kind != "host" or not view.has_devices:
         return
     found = dict(_specs(view))
-    for at, document in found.items():
-        if document is None:
+    for at, spec in found.items():
+        if spec is None:
             yield Finding(
                 at, "is no CDI spec", "runtimes refuse its devices", "JSON or YAML with cdiVersion, kind, devices"
             )
-    known = {at: document for at, document in found.items() if document is not None}
-    named = {path for document in known.values() for path in _named(document)}
+    known = {at: spec for at, spec in found.items() if spec is not None}
+    named = {path for spec in known.values() for path in spec.named()}
+    hooks = {path for spec in known.values() for path in spec.hooks()}
     for path in sorted(named):
         place = view.reach(path)
         if place.status is None:
             yield Finding(
                 place.path, place.fault, "a container that asks for a GPU does not start", "what a CDI spec names"
             )
+        elif path in hooks:
+            yield from executable(view, path, "a container that asks for a GPU does not start")
+    for at in known:
+        if closed := view.closed(at):
+            yield Finding(at, closed, "an ordinary user's podman does not read it", "mode 0644")
     yield from _offers(view, known)
 
 
 def versions(view: View) -> Iterator[Finding]:
     """Specs that podman takes: podman 4.3 leaves out without a word whatever declares more than 0.5.0."""
-    for at, document in _specs(view):
-        if document is not None and document.get("kind") == KIND and _number(document) > _NEWEST:
-            found = f"declares cdiVersion {document['cdiVersion']}"
+    for at, spec in _specs(view):
+        if spec is not None and spec.kind == KIND and _number(spec.cdi_version) > _NEWEST:
+            found = f"declares cdiVersion {spec.cdi_version}"
             yield Finding(at, found, "podman 4.3 leaves it out without a word", "0.5.0 at most")
 
 
@@ -92,13 +102,27 @@ def _root(view: View) -> Iterator[Finding]:
             yield Finding(
                 place.path, place.fault, why, "the loader that nvidia-smi names, or an nvidia-smi without one"
             )
-    library = view.reach(f"{DRIVER}/usr/lib64/libnvidia-ml.so.1")
-    if library.status is None:
-        yield Finding(library.path, library.fault, "programs with this driver root find no NVML", "the library")
     there = library_version(view, f"{DRIVER}/usr/lib64", "libnvidia-ml.so")
     current = library_version(view, view.libraries, "libnvidia-ml.so")
     if there and current and there != current:
         yield Finding(DRIVER, f"holds driver {there}", "containers get another driver than the node", current)
+        return
+    for path in (*_COPIES, *(f"proc/driver/nvidia/gpus/{address}/information" for address in view.gpus)):
+        yield from _copy(view, path)
+
+
+def _copy(view: View, path: str) -> Iterator[Finding]:
+    """The published file is there, where the driver root has it, and for everybody to read."""
+    if not view.exists(f"{view.driver}/{path}"):
+        return
+    place = view.reach(f"{DRIVER}/{path}")
+    why = "programs with this driver root meet another driver than the node's"
+    if place.status is None:
+        yield Finding(place.path, place.fault, why, "what the driver root has")
+    elif closed := view.closed(place.path):
+        yield Finding(place.path, closed, why, "what everybody can read")
+    elif ".so" in path and view.content(place.path, len(ELF)) != ELF:
+        yield Finding(place.path, "is no library", why, "what the driver root has")
 
 
 def _interpreter(program: bytes) -> str:
@@ -116,12 +140,12 @@ def _interpreter(program: bytes) -> str:
     return ""
 
 
-def _offers(view: View, known: Mapping[str, Document]) -> Iterator[Finding]:
+def _offers(view: View, known: Mapping[str, Spec]) -> Iterator[Finding]:
     offered: dict[str, list[str]] = {}
-    for at, document in known.items():
-        if document.get("kind") == KIND:
-            for device in document["devices"]:
-                offered.setdefault(str(device.get("name")), []).append(at)
+    for at, spec in known.items():
+        if spec.kind == KIND:
+            for device in spec.devices:
+                offered.setdefault(device.name, []).append(at)
     if not offered:
         if view.gpus and view.exists(f"{view.node_root}/{_HOOK}"):
             found = f"no spec of kind {KIND}"
@@ -134,20 +158,20 @@ def _offers(view: View, known: Mapping[str, Document]) -> Iterator[Finding]:
     wanted = [name for gpu in view.nvml.gpus for name in (str(gpu.index), gpu.uuid) if name]
     for name in (*wanted, *(["all"] if wanted else [])):
         if name not in offered:
-            at = next(at for at, document in known.items() if document.get("kind") == KIND)
+            at = next(at for at, spec in known.items() if spec.kind == KIND)
             yield Finding(
                 at, f"offers no {name}", f"{KIND}={name} cannot be resolved", "each GPU by index and UUID, and all"
             )
 
 
-def _specs(view: View) -> Iterator[tuple[str, Document | None]]:
+def _specs(view: View) -> Iterator[tuple[str, Spec | None]]:
     """The specs in the directories where runtimes look, None for what is none; each directory once."""
     directories = dict.fromkeys(view.reach(_runtime_directory(view, directory)).path for directory in view.cdi)
     for directory in directories:
         for name in view.names(directory):
             if name.endswith((".yaml", ".json")):
                 at = f"{directory}/{name}"
-                yield at, _document(view.text(at))
+                yield at, cdi_spec(view.text(at))
 
 
 def _runtime_directory(view: View, directory: str) -> str:
@@ -156,33 +180,5 @@ def _runtime_directory(view: View, directory: str) -> str:
     return directory if below == directory or view.exists("/var/run") else f"/run/{below}"
 
 
-def _document(text: str | None) -> Document | None:
-    """A spec as far as it concerns us; YAML is read only if it is no JSON."""
-    try:
-        document = json.loads(text or "")
-    except ValueError:
-        import yaml
-
-        try:
-            document = yaml.safe_load(text or "")
-        except yaml.YAMLError:
-            return None
-    whole = isinstance(document, dict) and all(isinstance(document.get(key), str) for key in ("cdiVersion", "kind"))
-    devices = document.get("devices") if whole else None
-    return document if isinstance(devices, list) and all(isinstance(each, dict) for each in devices) else None
-
-
-def _named(document: Document) -> Iterator[str]:
-    """The host's paths in a spec; a device node without one has the container's."""
-    for part in (document, *document["devices"]):
-        edits = part.get("containerEdits") or {}
-        for kind, key, otherwise in _EDITS:
-            for each in edits.get(kind) or ():
-                path = each.get(key) or (each.get(otherwise) if otherwise else None)
-                if isinstance(path, str):
-                    yield path
-
-
-def _number(document: Document) -> tuple[int, ...]:
-    parts = str(document["cdiVersion"]).split(".")
-    return tuple(int(part) if part.isdigit() else 0 for part in parts)
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.removeprefix("v").split("."))

@@ -21,7 +21,8 @@ CDI = ("/etc/cdi", "/var/run/cdi")
 NODE_ROOT = "/var/lib/simnode"
 NVML_NAME = "libnvidia-ml.so.1"
 _LINKS = 40
-_MINOR = re.compile(r"^Device Minor:\s*(\d+)", re.MULTILINE)
+_LARGEST, _LONGEST = 64 << 20, 4 << 20  # bytes of a program, of a text
+_MINOR = re.compile(r"^Device Minor:[ \t]*([0-9]{1,9})[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class View:
         """The character majors of /proc/devices by their drivers' names."""
         characters = (self.text(f"{self.proc}/devices") or "").partition("Block devices:")[0]
         pairs = (line.split() for line in characters.splitlines())
-        return {pair[1]: int(pair[0]) for pair in pairs if len(pair) == 2 and pair[0].isdigit()}
+        return {pair[1]: int(pair[0]) for pair in pairs if len(pair) == 2 and _is_number(pair[0])}
 
     def reach(self, path: str) -> Place:
         """Where `path` leads. If nothing is there, the first part of the way that is missing."""
@@ -125,7 +126,7 @@ class View:
             try:
                 status = os.lstat(self.root + here)
                 target = os.readlink(self.root + here) if stat.S_ISLNK(status.st_mode) else None  # noqa: PTH115
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 return Place(here, None, _fault(error))
             if target is None:
                 done.append(name)
@@ -159,20 +160,30 @@ class View:
             return []
 
     def content(self, path: str, most: int = -1) -> bytes | None:
-        """A file's bytes, `most` of them if that is not negative; None if there is no regular file that we can read."""
+        """A file's bytes, the first `most` of them if that is not negative.
+
+        None if there is no regular file that we can read, or one of more than 64 MiB.
+        """
         place = self.reach(path)
         if place.status is None or not stat.S_ISREG(place.status.st_mode):
             return None
         try:
             with open(self.root + place.path, "rb") as file:  # noqa: PTH123
-                return file.read(most)
+                content = file.read(_LARGEST + 1 if most < 0 else most)
         except OSError:
             return None
+        return content if len(content) <= _LARGEST else None
 
     def text(self, path: str) -> str | None:
-        """The same as a text."""
-        content = self.content(path)
-        return None if content is None else content.decode(errors="replace")
+        """The same as a text; None, too, for one of more than 4 MiB."""
+        content = self.content(path, _LONGEST + 1)
+        return None if content is None or len(content) > _LONGEST else content.decode(errors="replace")
+
+    def closed(self, path: str) -> str:
+        """Why not every user's programs can read what `path` leads to, "" if they can or nothing is there."""
+        status = self.reach(path).status
+        mode = 0o444 if status is None else stat.S_IMODE(status.st_mode)
+        return "" if mode & 0o004 else f"has mode {mode:04o}"
 
     def run(self, program: str, *words: str) -> tuple[int, str]:
         """A program of the node with its driver's libraries: how it ended (negative: a signal), and what it said."""
@@ -202,6 +213,13 @@ def _elsewhere(root: str, kind: Kind, node_root: str, cdi: tuple[str, ...], fore
     return View(root, kind, node_root, *places, cdi, foreign)
 
 
-def _fault(error: OSError) -> str:
+def _is_number(word: str) -> bool:
+    """True for decimal digits, and no more of them than a device's number may have."""
+    return word.isascii() and word.isdigit() and len(word) < 10
+
+
+def _fault(error: OSError | ValueError) -> str:
+    if isinstance(error, ValueError):
+        return "is no path that a system has"
     missing = isinstance(error, FileNotFoundError | NotADirectoryError)
     return "is missing" if missing else f"cannot be looked at: {error.strerror}"

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _PRIVILEGES = {"character device": "CAP_MKNOD, root's outside a user namespace", "stand-in": "CAP_SYS_ADMIN"}
 
 
 class TreeError(ValueError):
-    """Raised while a surface or a tree is made: an unsafe path, a duplicate, something below a file."""
+    """Raised while a surface or a tree is made: an unsafe path, a duplicate, something below a file.
+
+    `owner`: whose tree it is where somebody else asked for it, else "".
+    """
+
+    owner = ""
 
 
 class OwnerBusyError(RuntimeError):
     """Raised by `Host.converge` when another thread is converging the same owner."""
 
 
-@dataclass(frozen=True)
-class SurfaceError:
+class SurfaceError(Struct, frozen=True):
     """What went wrong with one surface, directory or record.
 
     `path` is relative to the root, `kind` a surface's kind, "journal", "ledger" or "record"; `errno` is None where no

@@ -8,7 +8,9 @@ what it finds which of the two it is. Identities (device, inode …) hold for on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simnode.host import records
 from simnode.host.errors import TreeError
@@ -22,8 +24,7 @@ _VERSION = 1
 _IDENTITY_LENGTH = {File.kind: 4, LiveFile.kind: 3, Link.kind: 2, CharacterDevice.kind: 2, StandIn.kind: 1}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What the owner made, or is about to make (`intent`), at one path.
 
     `identity` recognises the very object: (device, inode, ctime in ns, size) of a file, (device, inode, birth in ns)

@@ -17,7 +17,7 @@ from simnode.host.paths import Beneath
 def differ(root: Path, texts: Mapping[str, bytes]) -> bool:
     """True if a file below `root` holds something else than its text. Raises OSError."""
     with Beneath(root) as beneath:
-        return any(_read(beneath, path) != text for path, text in texts.items())
+        return any(not _holds(beneath, path, text) for path, text in texts.items())
 
 
 def write(root: Path, texts: Mapping[str, bytes]) -> None:
@@ -28,7 +28,7 @@ def write(root: Path, texts: Mapping[str, bytes]) -> None:
     with Beneath(root) as beneath:
         for path, text in texts.items():
             try:
-                if _read(beneath, path) != text:
+                if not _holds(beneath, path, text):
                     _write(beneath, path, text)
             except OSError as error:
                 raise OSError(error.errno, f"cannot write it: {error.strerror}", path) from None
@@ -44,6 +44,7 @@ def _write(beneath: Beneath, path: str, text: bytes) -> None:
         os.close(descriptor)
 
 
-def _read(beneath: Beneath, path: str) -> bytes:
+def _holds(beneath: Beneath, path: str, text: bytes) -> bool:
+    """True if the file holds the text and no more, however much somebody made it hold."""
     with os.fdopen(beneath.open(path), "rb") as file:
-        return file.read()
+        return file.read(len(text) + 1) == text

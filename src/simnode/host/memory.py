@@ -7,7 +7,8 @@ and everything at the names are as they were then, the plan is empty again: one 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from simnode.host.ground import Ground
 from simnode.host.journal import Entries
@@ -20,8 +21,7 @@ from simnode.host.tree import Tree
 Sight = list[tuple[int, ...]]
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """What a plan was found empty from: these very values, and what lay at the names of the tree."""
 
     tree: Tree
@@ -34,8 +34,7 @@ class Standing:
         return self.tree is tree and self.entries is entries and self.ledger is ledger
 
 
-@dataclass
-class Memory:
+class Memory(Struct):
     """What is remembered of one owner; `ledger` is common to all owners of an engine."""
 
     ledger: Parsed[Ledger]

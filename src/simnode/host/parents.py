@@ -12,7 +12,8 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from simnode.host import records, syscalls
 from simnode.host.errors import SurfaceError, TreeError
@@ -29,8 +30,7 @@ _PARENT_MODE = 0o755
 _STAYS = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
 
 
-@dataclass
-class Ledger:
+class Ledger(Struct):
     """`made` maps a directory to (device, inode), or None while it is being made and after a reboot.
 
     `needs` maps an owner to the directories that it needs.

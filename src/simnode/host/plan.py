@@ -10,8 +10,9 @@ import os
 import stat
 from collections.abc import Container, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from simnode.host.ground import Ground, described
 from simnode.host.journal import Entries, Entry
@@ -26,8 +27,7 @@ _MISSING = "missing"
 Action = Literal["make", "create", "replace", "repair", "adopt", "remove", "forget", "prune", "record", "conflict"]
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """One change at one path, and why.
 
     make, prune: a directory. create, replace: a surface. repair: in place (mode, size, mount). remove: what we made.
@@ -46,8 +46,7 @@ class Step:
         return f"{self.action} {self.path}: {self.reason}"
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The steps, surfaces in the order of their paths; false if there is nothing to do."""
 
     owner: str
@@ -66,8 +65,7 @@ class Plan:
         return "\n".join(map(str, self.steps))
 
 
-@dataclass
-class Drawing:
+class Drawing(Struct):
     """What a plan is drawn from: the owner's tree, its journal's entries, the ledger, its record, and the ground."""
 
     owner: str

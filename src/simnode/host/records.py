@@ -13,8 +13,9 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from simnode.host import syscalls
 from simnode.host.paths import STATE, Beneath, BlockedError, parent_of, temporary
@@ -25,8 +26,7 @@ _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Shelf:
+class Shelf(Struct, frozen=True):
     """Where one engine's records lie: below which directory, and under what path there its ledger."""
 
     beneath: Beneath

@@ -6,10 +6,11 @@ short text that is equal for two surfaces of one kind exactly if what they hold 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import ClassVar
+
+from msgspec import Struct
 
 from simnode.host.errors import TreeError
 from simnode.host.paths import check_path
@@ -26,8 +27,7 @@ def _check(path: str, mode: int) -> None:
         raise TreeError(f"{path}: mode {mode:#o} is not a set of permission bits")
 
 
-@dataclass(frozen=True)
-class File:
+class File(Struct, frozen=True, dict=True):
     """A file with fixed content, replaced by rename: always a new inode, so whoever has the old one open keeps it.
 
     The content is hashed once for each value: keep the value of a large file rather than making it anew for each tree.
@@ -46,8 +46,7 @@ class File:
         return content_fingerprint(self.content)
 
 
-@dataclass(frozen=True)
-class LiveFile:
+class LiveFile(Struct, frozen=True):
     """A file that its writer fills in place: made once with `size` bytes of zeros, its content never looked at.
 
     Later its existence, kind, size (it may grow) and mode are kept; the inode stays as long as the file does.
@@ -68,8 +67,7 @@ class LiveFile:
         return str(self.size)
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(Struct, frozen=True):
     """A symbolic link; `target` is taken verbatim and may lead anywhere."""
 
     path: str
@@ -87,8 +85,7 @@ class Link:
         return self.target
 
 
-@dataclass(frozen=True)
-class CharacterDevice:
+class CharacterDevice(Struct, frozen=True):
     """A real device node, for which the engine needs CAP_MKNOD. Majors have 12 bits and minors 20, as in the kernel."""
 
     path: str
@@ -107,8 +104,7 @@ class CharacterDevice:
         return f"{self.major}:{self.minor}"
 
 
-@dataclass(frozen=True)
-class StandIn:
+class StandIn(Struct, frozen=True):
     """What an ordinary user gets for a device node: an empty file with /dev/null mounted over it.
 
     `mode` is the hidden file's; through the mount everybody sees that of /dev/null.
@@ -123,8 +119,7 @@ class StandIn:
         _check(self.path, self.mode)
 
 
-@dataclass(frozen=True)
-class Directory:
+class Directory(Struct, frozen=True):
     """A directory wanted for its own sake, because something may mount it: never replaced, it keeps its inode.
 
     With `take_over`, what an earlier time left in its place gives way: a link with that target, or one that leads

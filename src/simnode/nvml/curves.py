@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import accumulate, islice
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from simnode.nvml.layout import CURVE_SEGMENTS
 from simnode.state import LoadSpec
@@ -24,8 +25,7 @@ class CurveError(ValueError):
     """Raised for a LoadSpec that no curve can follow; the text names the key and what would be right."""
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """`knots` are loads of 0 … 65536 at equal distances over one period, the last equal to the first.
 
     `inverse_period` is 2^64 / period in ns.

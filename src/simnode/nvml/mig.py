@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from simnode.nvml import layout
 from simnode.nvml.cells import DEVICE
@@ -24,16 +25,14 @@ _ALL_SLICES = (1 << 8) - 1
 _Span = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Partitions:
+class Partitions(Struct, frozen=True):
     """By which profiles a GPU can be partitioned, and how it is."""
 
     profiles: tuple[MIGProfile, ...] = ()
     gpu: MIGGPU | None = None
 
 
-@dataclass(frozen=True)
-class _Device:
+class _Device(Struct, frozen=True):
     """A MIG device: a compute instance, in which GPU instance, of what profiles."""
 
     gpu_instance: int

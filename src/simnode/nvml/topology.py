@@ -7,8 +7,9 @@ several, those below one root complex its host bridge, those of one NUMA node th
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from itertools import takewhile
+
+from msgspec import Struct
 
 from simnode.nvml.layout import CPU_WORDS, MAX_DEVICES
 from simnode.nvml.values import ImageError
@@ -25,8 +26,7 @@ NO_NUMA = -1
 SWITCHED = -1
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """The bytes of the device record's `cpu_affinity`, `memory_affinity`, `ancestor` and `p2p`."""
 
     cpu_affinity: bytes

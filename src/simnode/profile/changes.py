@@ -8,8 +8,9 @@ than an equal one before.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from simnode.profile.document import Content, Node, fields, find
 from simnode.profile.overrides import EMPTY, Overrides, merge

@@ -9,11 +9,14 @@ here, all at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
+
 from simnode.nvml.cells import ARCHITECTURES
+from simnode.nvml.layout import MAX_DEVICES
 from simnode.partitions import MIGState
+from simnode.profile.catalogue import Lacks
 from simnode.profile.consistency import DEFAULT_CORES_PER_NUMA, check_consistency
 from simnode.profile.devices import NO_KEYS, base_devices, check_complete, check_documented, check_values
 from simnode.profile.document import Document, Node, find
@@ -24,7 +27,7 @@ from simnode.profile.mig import in_force, in_mode, layouts, tables
 from simnode.profile.overrides import Overrides, assignments, merge
 from simnode.profile.pci import bridges, reserved
 from simnode.profile.runtime import Known, device_runtime, failure_mode
-from simnode.profile.sections import caps_major_of, fabric_of, imex_of, network_of
+from simnode.profile.sections import caps_major_of, check_majors, fabric_of, imex_of, network_of
 from simnode.profile.shapes import number, text, word
 from simnode.profile.software import versions
 from simnode.profile.surroundings import Surroundings, shadowed
@@ -46,8 +49,7 @@ _NO_OVERRIDES = Overrides()
 _NO_TOPOLOGY = Topology()
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     """What the command line adds. `overrides` are "KEY=VALUE" texts laid over every device."""
 
     gpus: int | None = None
@@ -66,8 +68,21 @@ def compile_state(
     return Compiler(document, options, environ).compile(overrides, generation)
 
 
-@dataclass(frozen=True)
-class _Frame:
+def lacking(options: Options, environ: Mapping[str, str]) -> Lacks:
+    """What finds, in a document that is wrong elsewhere, the keys without which there is no State."""
+
+    def lacks(root: Node) -> list[Fault]:
+        faults: list[Fault] = []
+        versions(root, options.driver_version, environ, faults)
+        count = gpu_count(root, options.gpus, environ, faults)
+        for index, base in enumerate(_bases(root, min(max(count, 0), MAX_DEVICES), options, faults)):
+            check_complete(root, index, base, faults)
+        return faults
+
+    return lacks
+
+
+class _Frame(Struct, frozen=True):
     """All of a State but what the devices' own keys say."""
 
     root: Node
@@ -79,8 +94,7 @@ class _Frame:
     faults: tuple[Fault, ...]
 
 
-@dataclass(frozen=True)
-class _Device:
+class _Device(Struct, frozen=True):
     """One device as it was compiled from these two nodes of the overrides."""
 
     all: Node
@@ -89,8 +103,7 @@ class _Device:
     runtime: DeviceRuntime
 
 
-@dataclass
-class Compiler:
+class Compiler(Struct):
     """Compiles one document time and again as the overrides change; what did not change is not made anew.
 
     Unchanged means the very same nodes: a change of one device costs one device. For one thread at a time.
@@ -115,6 +128,9 @@ class Compiler:
             raise ProfileError(in_order(faults))
         state = frame.state
         devices = [(device.spec, device.runtime) for device in made if device is not None]
+        mig = in_force(state.mig, devices, lambda index: self.effective(index, overrides), faults)
+        if faults:
+            raise ProfileError(in_order(faults))
         return State(
             generation=generation,
             node=state.node,
@@ -124,7 +140,7 @@ class Compiler:
             switches=state.switches,
             fabric=state.fabric,
             imex=state.imex,
-            mig=in_force(state.mig, devices),
+            mig=mig,
             config_raw=state.config_raw,
             topology_raw=state.topology_raw,
             mig_profiles_raw=state.mig_profiles_raw,
@@ -153,13 +169,14 @@ class Compiler:
         surroundings = Surroundings(environ, faults)
         node = surroundings.node()
         place = self.topology.places.get(node.node_name)
-        bases = self._bases(root, gpus, faults)
+        bases = _bases(root, gpus, self.options, faults)
         if place is not None:
             bases = tuple(placed(base, place) for base in bases)
-        for base in bases:
-            check_complete(root, base, faults)
+        for index, base in enumerate(bases):
+            check_complete(root, index, base, faults)
         fabric, imex = fabric_of(root, surroundings, place), imex_of(root, surroundings)
         caps_major = caps_major_of(root, surroundings)
+        check_majors(root, imex, faults)
         made, roots = ((), ()) if faults else identities(root, gpus, reserved(root))
         release = int(software.driver_version.partition(".")[0]) if made else 0
         mig = MIGState(
@@ -169,7 +186,8 @@ class Compiler:
         )
         cores = number(find(root, "pcie_topology.cores_per_numa"))
         on_bus = (*(identity.pci_bus_id for identity in made), *(switch.pci_bus_id for switch in switches(root)))
-        topology = PCIeTopology(roots, cores or DEFAULT_CORES_PER_NUMA, bridges(root, roots, on_bus))
+        leading = () if faults else bridges(root, roots, on_bus)  # a wrong bridge may be below itself
+        topology = PCIeTopology(roots, cores or DEFAULT_CORES_PER_NUMA, leading)
         shape = NodeShape(gpus, topology, network_of(root, gpus))
         return _Frame(
             root=root,
@@ -194,14 +212,6 @@ class Compiler:
             faults=tuple(faults),
         )
 
-    def _bases(self, root: Node, count: int, faults: list[Fault]) -> tuple[Node, ...]:
-        try:
-            given = assignments(self.options.overrides)
-        except ProfileError as error:
-            faults.extend(error.faults)
-            given = NO_KEYS
-        return tuple(merge(base, given) for base in in_mode(root, base_devices(root, count)))
-
     def _device(self, frame: _Frame, index: int, overrides: Overrides, faults: list[Fault]) -> _Device | None:
         own = overrides.devices.get(index)
         known = self._devices.get(index)
@@ -209,7 +219,7 @@ class Compiler:
             return known
         keys = self.effective(index, overrides)
         before = len(faults)
-        check_complete(frame.root, keys, faults)
+        check_complete(frame.root, index, keys, faults)
         check_values(frame.root, index, keys, faults)
         if frame.faults or len(faults) > before:
             return None
@@ -225,6 +235,16 @@ class Compiler:
         )
         device = self._devices[index] = _Device(overrides.all, own, _spec(index, keys, identity), runtime)
         return device
+
+
+def _bases(root: Node, count: int, options: Options, faults: list[Fault]) -> tuple[Node, ...]:
+    """The keys of each device as document and options have them."""
+    try:
+        given = assignments(options.overrides)
+    except ProfileError as error:
+        faults.extend(error.faults)
+        given = NO_KEYS
+    return tuple(merge(base, given) for base in in_mode(root, base_devices(root, count)))
 
 
 def _patched(root: Node, sections: Node, faults: list[Fault]) -> Node:

@@ -12,12 +12,13 @@ from simnode.nvml import layout
 from simnode.profile.document import Node, find, items
 from simnode.profile.faults import Fault, quoted
 from simnode.profile.identity import bus_id, root_id
-from simnode.profile.pci import check_bridges
-from simnode.profile.schema import BUS_ID, ROOT_ID, UUID
+from simnode.profile.pci_buses import check_buses
+from simnode.profile.schema import BUS_ID, DRIVER_MAJORS, ROOT_ID, UUID
 from simnode.profile.shapes import number, text
 
 CPUS = layout.CPU_WORDS * 64
 DEFAULT_CORES_PER_NUMA = 64
+_MOST_SWITCHES = 32
 
 _Places = Iterator[tuple[str, Node]]
 
@@ -34,10 +35,12 @@ def check_consistency(root: Node, faults: list[Fault]) -> None:
     _once(_root_devices(root), _bus, "bus id in pcie_topology", faults)
     _once(_root_ids(root), _root, "root complex", faults)
     _once(_indices(root, "nvlink.device_links"), _integer, "index", faults)
-    _once(_indices(root, "mig.gpus"), _index_or_all, "index", faults)
+    _once(_partitioned(root), _index_or_all, "index", faults)
     _known_devices(root, devices, faults)
     _software(root, faults)
-    check_bridges(root, faults)
+    _switches(root, faults)
+    _majors(root, faults)
+    check_buses(root, faults)
     _cpus(root, faults)
 
 
@@ -50,6 +53,29 @@ def _software(root: Node, faults: list[Fault]) -> None:
         faults.append(Fault(section.file, missing[0], section.line, "is missing"))
 
 
+def _switches(root: Node, faults: list[Fault]) -> None:
+    """The registers of every one lie below 4 GiB, where there is no room for any number."""
+    listed = enumerate(items(find(root, "nvlink.switches")))
+    identified = [(at, node) for at, entry in listed if number(node := find(entry, "device_id"))]
+    for at, node in identified[_MOST_SWITCHES : _MOST_SWITCHES + 1]:
+        message = f"is one too many; a node has {_MOST_SWITCHES} switches with a device_id at the most"
+        if node is not None:
+            faults.append(Fault(node.file, f"nvlink.switches[{at}].device_id", node.line, message))
+
+
+def _majors(root: Node, faults: list[Fault]) -> None:
+    """The driver has one major for capabilities, whoever they belong to, and none for two things."""
+    for key in ("mig.caps_major", "imex.caps_major", "imex.imex_major"):
+        node = find(root, key)
+        taken = DRIVER_MAJORS.get(number(node) or 0)
+        if node is not None and taken:
+            faults.append(Fault(node.file, key, node.line, f"must not be {number(node)}, the major of {taken}"))
+    own, other = find(root, "mig.caps_major"), find(root, "imex.caps_major")
+    if own is not None and number(own) and number(other) and number(own) != number(other):
+        message = f"{number(own)} is not imex.caps_major, {number(other)}; both are the driver's one major"
+        faults.append(Fault(own.file, "mig.caps_major", own.line, message))
+
+
 def _once(places: _Places, identify: Callable[[Node], object], what: str, faults: list[Fault]) -> None:
     seen: dict[object, str] = {}
     for key, node in places:
@@ -57,7 +83,7 @@ def _once(places: _Places, identify: Callable[[Node], object], what: str, faults
         if value is None:
             continue
         if value in seen:
-            message = f"{what} {value} is already that of {_owner(seen[value])}"
+            message = f"{what} {text(node) or value} is already that of {_owner(seen[value])}"
             faults.append(Fault(node.file, key, node.line, message))
         seen.setdefault(value, key)
 
@@ -107,6 +133,13 @@ def _indices(root: Node, key: str) -> _Places:
             yield f"{key}[{at}].index", node
 
 
+def _partitioned(root: Node) -> _Places:
+    """What entries of `mig.gpus` are about; an entry without an index is about all."""
+    for at, entry in enumerate(items(find(root, "mig.gpus"))):
+        node = find(entry, "index")
+        yield f"mig.gpus[{at}].index", node if node is not None else Node("all", entry.file, entry.line)
+
+
 def _known_devices(root: Node, devices: list[tuple[str, Node]], faults: list[Fault]) -> None:
     """Where every device names its bus id, a root complex may hold only those."""
     known = {_bus(node) for _, node in _values(devices, "pci.bus_id")}
@@ -152,7 +185,7 @@ def _integer(node: Node) -> object:
 
 def _index_or_all(node: Node) -> object:
     index = number(node)
-    return text(node) or None if index is None else index
+    return text(node) or "all" if index is None else index
 
 
 def _root(node: Node) -> object:

@@ -35,10 +35,11 @@ def check_documented(root: Node, faults: list[Fault]) -> None:
         check_values(root, index, devices[index], faults)
 
 
-def check_complete(root: Node, device: Node, faults: list[Fault]) -> None:
+def check_complete(root: Node, index: int, device: Node, faults: list[Fault]) -> None:
     """Append a fault for every key without which there is no device: missing everywhere, or told to be nothing."""
     for key in _REQUIRED:
-        if text(find(device, key)):
+        said = find(device, key)
+        if text(said) or isinstance(said and said.value, dict | tuple):  # the schema says what these are not
             continue
         emptied = _emptied(device, key)
         if emptied is None:
@@ -46,7 +47,8 @@ def check_complete(root: Node, device: Node, faults: list[Fault]) -> None:
             faults.append(Fault(root.file, f"device_defaults.{key}", defaults.line, "is missing"))
         else:
             what = "N/A" if emptied.value == NOT_AVAILABLE else "unset"
-            faults.append(Fault(emptied.file, key, emptied.line, f"must not be {what}: no device is without it"))
+            place = key if emptied.override else _origin(root, index, key)
+            faults.append(Fault(emptied.file, place, emptied.line, f"must not be {what}: no device is without it"))
 
 
 def _emptied(device: Node, key: str) -> Node | None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn, TypeAlias
 
 import yaml
+from msgspec import Struct, field
 
 from simnode.profile.faults import Fault, ProfileError, in_order, quoted
 
@@ -45,8 +45,7 @@ class Node(NamedTuple):
     override: bool = False
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """A document that was read: its tree, and the bytes it was read from."""
 
     file: str
@@ -169,8 +168,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
         loader.dispose()
 
 
-@dataclass
-class _Frame:
+class _Frame(Struct):
     """A collection that is still open; `size` counts its nodes and `height` its levels, aliases expanded."""
 
     line: int

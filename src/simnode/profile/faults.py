@@ -5,13 +5,12 @@ A fault is one line whatever it quotes, so that a caller can print it and exit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 _SHOWN = 60
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One thing that is wrong. `file` is a path or an option's name, `key` a dotted path, `line` counts from 1."""
 
     file: str
@@ -25,8 +24,7 @@ class Fault:
         return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
-@dataclass(frozen=True)
-class UnknownKey(Fault):
+class UnknownKey(Fault, frozen=True):
     """A key that no schema knows: a mistake where a person waits for the answer, a warning where a node must go on."""
 
 

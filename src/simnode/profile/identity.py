@@ -10,7 +10,8 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from simnode.nvml import layout
 from simnode.profile.document import Node, find, items
@@ -23,8 +24,7 @@ _LAST_BUS = 0xFF
 _LAST_DOMAIN = 0xFFFF
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """What makes a GPU this one; only a serial may be another's too, where two GPUs make a board.
 
     `pdi`, `module_id` and `fabric_guid` are None where the profile knows none.

@@ -5,9 +5,14 @@ It knows the schema only. Whether a key has an effect is another question (inert
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from simnode.nvml.cells import BY_KEY
+from simnode.profile.faults import Fault, UnknownKey
+from simnode.profile.schema import DEVICE
 from simnode.profile.shapes import Either, Items, Scalar, Shape, Table, form, meant, near
 
 _LIKENESS_AFAR = 0.8  # of a key elsewhere: there are many of them
@@ -30,7 +35,8 @@ def described(key: str, shape: Shape) -> str:
         unit = f" ({cell.unit})" if cell is not None and cell.unit else ""
         return f"{form(shape)}{unit}"
     if isinstance(shape, Items):
-        return "a list"
+        entry = shape.entry
+        return f"a list of mappings: {', '.join(entry.keys)}" if isinstance(entry, Table) else "a list"
     return "a list or a mapping" if isinstance(shape, Either) else "a mapping"
 
 
@@ -58,8 +64,39 @@ def wrong_key(key: str, shape: Table) -> str:
     return ""
 
 
+def placed(fault: Fault, shape: Table) -> Fault:
+    """An unknown key of a document with the place that may be meant; any other fault as it is.
+
+    That is the only place of that very name, else what is near beside it, else what is near elsewhere. An entry of
+    `devices` is looked through first: what is misplaced in it most likely belongs to it.
+    """
+    if not isinstance(fault, UnknownKey):
+        return fault
+    entry = re.match(r"devices\[[0-9]+\]\.", fault.key)
+    tables = ((entry[0], DEVICE), ("", shape)) if entry else (("", shape),)
+    for above, table in tables:
+        named = [place for place in _places(table, above) if place.rpartition(".")[2] == fault.key.rpartition(".")[2]]
+        if len(named) == 1:
+            return replace(fault, message=f"is no known key{meant(named)}")
+    if fault.message.endswith("?"):
+        return fault
+    for above, table in tables:
+        found = [f"{above}{place}" for place in _elsewhere(fault.key, table)]
+        if found:
+            return replace(fault, message=f"{fault.message}{meant(found)}")
+    return fault
+
+
 def _elsewhere(key: str, shape: Table) -> tuple[str, ...]:
     places: dict[str, str] = {}
     for known, _ in dotted(shape):
         places.setdefault(known.rpartition(".")[2], known)
     return tuple(places[name] for name in near(key.rpartition(".")[2], places, _LIKENESS_AFAR))
+
+
+def _places(shape: Table, above: str = "") -> Iterator[str]:
+    """Every dotted key of `shape`, also those that stand for several."""
+    for name, child in shape.keys.items():
+        yield f"{above}{name}"
+        if isinstance(child, Table):
+            yield from _places(child, f"{above}{name}.")

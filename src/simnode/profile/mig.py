@@ -8,8 +8,9 @@ section and the GPU, so that it is the same after every restart.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
 
 from simnode.partitions import (
     MIG_CAP_GPUS,
@@ -32,10 +33,10 @@ from simnode.state import DeviceRuntime, DeviceSpec
 
 ALL = "all"
 MODES = ("disabled", "enabled")
+_MOST = "mig.max_gpu_instances"
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """A GPU instance as the section asks for it, and where it does."""
 
     profile: MIGProfile
@@ -69,13 +70,38 @@ def _with_mode(base: Node, entry: Node) -> Node:
     return merge(merge(Node({"mig": Node({"max_gpu_instances": most}, entry.file)}, entry.file), base), over)
 
 
-def in_force(layout: MIGState, devices: Sequence[tuple[DeviceSpec, DeviceRuntime]]) -> MIGState:
-    """The layout less the partitions of GPUs that are not in MIG mode, as an override may have it."""
-    if not layout.gpus:
-        return layout
-    on = {spec.minor_number for spec, runtime in devices if ("mig.mode_current", "enabled") in runtime.values}
-    kept = tuple(gpu for gpu in layout.gpus if gpu.minor in on)
-    return layout if len(kept) == len(layout.gpus) else MIGState(layout.caps_major, kept, layout.tables)
+def in_force(
+    layout: MIGState,
+    devices: Sequence[tuple[DeviceSpec, DeviceRuntime]],
+    keys: Callable[[int], Node],
+    faults: list[Fault],
+) -> MIGState:
+    """The layout less the partitions of GPUs that are not in MIG mode, as an override may have it.
+
+    `keys` are those of a device by its index. Appends a fault for a GPU that is to tell of fewer MIG devices than it
+    has, for nobody would find the rest.
+    """
+    partitioned = {gpu.minor: gpu for gpu in layout.gpus}
+    kept = []
+    for spec, runtime in devices:
+        gpu = partitioned.get(spec.minor_number)
+        most = 0 if gpu is None else _most(runtime)
+        if gpu is None or most == 0:
+            continue
+        kept.append(gpu)
+        count = sum(len(instance.compute_instances) for instance in gpu.gpu_instances)
+        if most < count:
+            node = find(keys(spec.index), _MOST) or keys(spec.index)
+            message = f"{most} is less than the {count} MIG devices that GPU {spec.index} is partitioned into"
+            faults.append(Fault(node.file, _MOST, node.line, message))
+    return layout if len(kept) == len(layout.gpus) else MIGState(layout.caps_major, tuple(kept), layout.tables)
+
+
+def _most(runtime: DeviceRuntime) -> int:
+    """How many MIG devices a GPU says that it can have; 0 outside MIG mode."""
+    values = dict(runtime.values)
+    most = values.get(_MOST)
+    return most if isinstance(most, int) and values.get("mig.mode_current") == "enabled" else 0
 
 
 def tables(bases: Sequence[Node], made: Sequence[Identity], driver: int) -> tuple[MIGTable, ...]:

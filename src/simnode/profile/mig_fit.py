@@ -7,11 +7,11 @@ instance's id follows from its place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """`size` slices in a row from one of `placements` on."""
 
     size: int

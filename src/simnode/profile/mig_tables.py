@@ -8,8 +8,9 @@ depend only on whether the board has seven compute slices or four. Names alone m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from simnode.partitions import MIGComputeProfile, MIGProfile
 
@@ -58,8 +59,7 @@ _COMPUTE = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Board:
+class Board(Struct, frozen=True, eq=False):
     """Rows in the order of its geometry: name, MiB, multiprocessors, decoders, copy engines, JPEG, OFA, encoders.
 
     `devices` are PCI device ids; `before_550` is the memory that drivers before 550 told, where it was another.

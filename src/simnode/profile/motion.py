@@ -11,7 +11,8 @@ made from the `LoadSpec` by the encoder.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from simnode.profile.document import Node, find
 from simnode.profile.schema import DYNAMIC_PATTERNS, PATTERNS, THROTTLE_REASONS
@@ -36,8 +37,7 @@ _FULL_CLOCK = ("training",)
 _IDLE = LoadSpec()
 
 
-@dataclass(frozen=True)
-class Motion:
+class Motion(Struct, frozen=True):
     """How one device moves. `coherent`: everything follows the load. Ranges are (lowest, highest)."""
 
     load: LoadSpec = _IDLE

@@ -8,7 +8,9 @@ has the profile's sections that are no device's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from simnode.nvml import layout
 from simnode.profile.document import Document, Node, fields, find, parse
@@ -22,8 +24,7 @@ _OWN = "is what makes a GPU this one, and no runtime value: write it into `devic
 _SHAPE = Table({"version": Scalar("int", 1, 1), "node": NODE_SECTIONS, "all": DEVICE_DEFAULTS})
 
 
-@dataclass(frozen=True)
-class Overrides:
+class Overrides(Struct, frozen=True):
     """What is laid over every device (`all`), over single ones (`devices`, by index) and over the rest (`node`)."""
 
     all: Node = EMPTY
@@ -134,9 +135,11 @@ def _at(key: str, node: Node, shape: Table, found: list[Fault]) -> Node:
         return patch
     check(patch, shape, "", found)
     for at, fault in enumerate(found):
-        if isinstance(fault, UnknownKey):
-            own = shape is DEVICE_DEFAULTS and not wrong_key(key, DEVICE)
-            found[at] = replace(fault, message=_OWN if own else wrong_key(fault.key, shape))
+        if isinstance(fault, UnknownKey) and "[" not in fault.key:
+            if shape is DEVICE_DEFAULTS and not wrong_key(fault.key, DEVICE):
+                found[at] = Fault(fault.file, fault.key, fault.line, _OWN)
+            else:
+                found[at] = replace(fault, message=wrong_key(fault.key, shape))
     return patch
 
 

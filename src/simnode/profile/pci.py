@@ -8,10 +8,10 @@ one that no root complex holds is on the bus of a root of its own. Bridges that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from simnode.profile.document import Node, find, items
-from simnode.profile.faults import Fault, quoted
 from simnode.profile.identity import bus_id, bus_of, root_id
 from simnode.profile.pci_ports import PORTS
 from simnode.profile.schema import BUS_ID, ROOT_ID
@@ -22,8 +22,7 @@ _LAST_PLACE = 0x1F * 8 + 7
 _PLAIN = "intel-root-port-352a"
 
 
-@dataclass(frozen=True)
-class _Listed:
+class Listed(Struct, frozen=True):
     """A bridge as a document lists it."""
 
     node: Node
@@ -37,54 +36,36 @@ class _Listed:
 def bridges(root: Node, roots: Iterable[RootComplex], addresses: Iterable[str]) -> tuple[BridgeSpec, ...]:
     """The bridges that lead to the functions at `addresses`, each after the one above it. The document is checked."""
     present = sorted(set(addresses))
-    declared = list(_listed(root))
-    below = {(_domain(each.address), each.secondary): each for each in declared}
+    declared = list(listed(root))
+    below = {(domain_of(each.address), each.secondary): each for each in declared}
     taken = {*present, *(each.address for each in declared)}
-    plain = next((each.port for each in declared if _root_of(each) == each.root), _PLAIN)
+    plain = next((each.port for each in declared if root_of(each) == each.root), _PLAIN)
     for complex_ in roots:
         for address in complex_.device_bdfs:
-            place = _domain(address), bus_of(address)
+            place = domain_of(address), bus_of(address)
             if address in present and place not in below and _leads_to(complex_.id, place):
                 free = _free_place(complex_.id, taken)
                 if free:
                     taken.add(free)
-                    below[place] = _Listed(root, "", complex_.id, free, plain, place[1])
+                    below[place] = Listed(root, "", complex_.id, free, plain, place[1])
     return tuple(_in_use(below, present))
 
 
 def reserved(root: Node) -> set[str]:
-    """An address on each bus that listed bridges have, so that nobody else is given one."""
-    declared = list(_listed(root))
+    """An address on each bus that is a root complex's own or below a listed bridge: nobody else is given one there."""
+    declared = list(listed(root))
+    last = last_buses(declared)
     found = {each.address for each in declared}
+    for complex_ in items(find(root, "pcie_topology.root_complexes")):
+        found.add(f"{root_id(text(find(complex_, 'id'))).removeprefix('pci')}:00.0")
     for each in declared:
-        domain = _domain(each.address)
-        found.update(f"{domain}:{bus:02x}:00.0" for bus in range(each.secondary, _last(each, declared) + 1))
+        domain = domain_of(each.address)
+        found.update(f"{domain}:{bus:02x}:00.0" for bus in range(each.secondary, last[domain, each.secondary] + 1))
     return found
 
 
-def check_bridges(root: Node, faults: list[Fault]) -> None:
-    """Append a fault for every bridge that nothing leads to, and every bus that two bridges have."""
-    declared = list(_listed(root))
-    owners: dict[tuple[str, int], _Listed] = {}
-    for each in declared:
-        place = _domain(each.address), each.secondary
-        if place in owners:
-            message = f"0x{each.secondary:02x} is the bus below {owners[place].address} already"
-            faults.append(Fault(each.node.file, f"{each.key}.bus", each.node.line, message))
-        owners.setdefault(place, each)
-    for each in declared:
-        bus = bus_of(each.address)
-        if each.secondary <= bus:
-            message = f"must be a bus after the bridge's own, 0x{bus:02x}, not 0x{each.secondary:02x}"
-            faults.append(Fault(each.node.file, f"{each.key}.bus", each.node.line, message))
-        elif _root_of(each) != each.root:
-            above = owners.get((_domain(each.address), bus))
-            if above is None or above.root != each.root:
-                message = f"{quoted(each.address)} is on a bus that no bridge of {each.root} has"
-                faults.append(Fault(each.node.file, f"{each.key}.bdf", each.node.line, message))
-
-
-def _listed(root: Node) -> Iterator[_Listed]:
+def listed(root: Node) -> Iterator[Listed]:
+    """Every bridge that is right for itself."""
     for at, complex_ in enumerate(items(find(root, "pcie_topology.root_complexes"))):
         name = text(find(complex_, "id"))
         for place, node in enumerate(items(find(complex_, "bridges"))):
@@ -92,10 +73,10 @@ def _listed(root: Node) -> Iterator[_Listed]:
             secondary = number(find(node, "bus"))
             if BUS_ID.fullmatch(address) and ROOT_ID.fullmatch(name) and port and secondary is not None:
                 key = f"pcie_topology.root_complexes[{at}].bridges[{place}]"
-                yield _Listed(node, key, root_id(name), bus_id(address), port, secondary)
+                yield Listed(node, key, root_id(name), bus_id(address), port, secondary)
 
 
-def _in_use(below: Mapping[tuple[str, int], _Listed], present: Iterable[str]) -> Iterator[BridgeSpec]:
+def _in_use(below: Mapping[tuple[str, int], Listed], present: Iterable[str]) -> Iterator[BridgeSpec]:
     """Those above what is present, with the last bus that something is on below each."""
     last: dict[str, int] = {}
     chains = [_chain(address, below) for address in present]
@@ -126,29 +107,30 @@ def _in_use(below: Mapping[tuple[str, int], _Listed], present: Iterable[str]) ->
     yield from made.values()
 
 
-def _chain(address: str, below: Mapping[tuple[str, int], _Listed]) -> list[_Listed]:
+def _chain(address: str, below: Mapping[tuple[str, int], Listed]) -> list[Listed]:
     """The bridges above an address, the one at the root first."""
-    chain: list[_Listed] = []
-    above = below.get((_domain(address), bus_of(address)))
+    chain: list[Listed] = []
+    above = below.get((domain_of(address), bus_of(address)))
     while above is not None:
         chain.append(above)
-        above = below.get((_domain(above.address), bus_of(above.address)))
+        above = below.get((domain_of(above.address), bus_of(above.address)))
     return chain[::-1]
 
 
-def _root_of(bridge: _Listed) -> str:
+def root_of(bridge: Listed) -> str:
     """The id of the root complex on whose own bus a bridge would be."""
-    return f"pci{_domain(bridge.address)}:{bus_of(bridge.address):02x}"
+    return f"pci{domain_of(bridge.address)}:{bus_of(bridge.address):02x}"
 
 
-def _last(bridge: _Listed, declared: Iterable[_Listed]) -> int:
-    """The last bus that lies below a bridge as the document has it."""
-    inner = [
-        each
-        for each in declared
-        if _domain(each.address) == _domain(bridge.address) and bus_of(each.address) == bridge.secondary
-    ]
-    return max([bridge.secondary, *(_last(each, declared) for each in inner)])
+def last_buses(declared: Iterable[Listed]) -> dict[tuple[str, int], int]:
+    """By domain and bus below a bridge: the last bus below it as the document has them, each after what leads to it."""
+    last: dict[tuple[str, int], int] = {}
+    for each in sorted(declared, key=lambda each: each.secondary, reverse=True):
+        domain, bus = domain_of(each.address), bus_of(each.address)
+        end = max(last.get((domain, each.secondary), 0), each.secondary)
+        last[domain, each.secondary] = end
+        last[domain, bus] = max(last.get((domain, bus), bus), end)
+    return last
 
 
 def _leads_to(root: str, place: tuple[str, int]) -> bool:
@@ -165,5 +147,6 @@ def _free_place(root: str, taken: set[str]) -> str:
     return next((candidate for candidate in candidates if candidate not in taken), "")
 
 
-def _domain(address: str) -> str:
+def domain_of(address: str) -> str:
+    """The domain of an address in State's form."""
     return address.partition(":")[0]

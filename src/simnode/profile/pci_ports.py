@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Port:
+
+class Port(Struct, frozen=True):
     """A kind of bridge: ids as `device << 16 | vendor`, and its link at most."""
 
     device_id: int

@@ -130,6 +130,7 @@ def device_runtime(
     _architecture(values, pinned, generation)
     _reliability(values, generation)
     _platform(values)
+    _memory(values, device)
     _atomics(values)
     _power(values, pinned, generation)
     _thermal(values, generation)
@@ -210,15 +211,20 @@ def _architecture(values: Values, pinned: set[str], generation: int) -> None:
         absent.append("gpu_operation_mode.")
     if generation < ARCHITECTURES["ada"]:
         absent.append("thermal.tlimit.")
-    if not values.get("mig.max_gpu_instances"):
+    if not _has_mig(values):
         absent.append("mig.mode_")
     for key in [key for key in values if key.startswith(tuple(absent)) and key not in pinned]:
         del values[key]
 
 
+def _has_mig(values: Values) -> bool:
+    most = values.get("mig.max_gpu_instances")
+    return isinstance(most, int) and most > 0
+
+
 def _partitioned(values: Values, pinned: set[str]) -> None:
-    """A GPU in MIG mode tells no utilisation: it has no engines of its own any more."""
-    if values.get("mig.mode_current") == "enabled":
+    """A GPU in MIG mode, which not every board has, tells no utilisation: it has no engines of its own any more."""
+    if _has_mig(values) and values.get("mig.mode_current") == "enabled":
         for key in ("gpu", "memory", "encoder", "decoder", "jpeg", "ofa"):
             if f"utilization.{key}" not in pinned:
                 values[f"utilization.{key}"] = Refusal(NOT_SUPPORTED)
@@ -231,6 +237,12 @@ def _reliability(values: Values, generation: int) -> None:
     if "remapped_rows.correctable" in values:
         values.setdefault("remapped_rows.correctable_inactive", 0)
         values.setdefault("remapped_rows.uncorrectable_inactive", 0)
+
+
+def _memory(values: Values, device: Node) -> None:
+    """What does not say how much of its memory is used uses none; `N/A` says something."""
+    if find(device, "memory.used_bytes") is None:
+        values["memory.used_bytes"] = 0
 
 
 def _atomics(values: Values) -> None:
@@ -418,9 +430,15 @@ def _processes(device: Node) -> tuple[ProcessSpec, ...]:
         ProcessSpec(
             number(find(entry, "pid")) or 0,
             word(find(entry, "type"), PROCESS_TYPES) or "C",
-            text(find(entry, "name")).encode()[:_NAME_BYTES].decode(errors="ignore"),
+            _process_name(entry).encode()[:_NAME_BYTES].decode(errors="ignore"),
             (number(find(entry, "used_memory_mib")) or 0) << 20,
             *(number(find(entry, f"{engine}_util")) or 0 for engine in ("sm", "mem", "enc", "dec")),
         )
         for entry in items(find(device, "processes"))
     )
+
+
+def _process_name(entry: Node) -> str:
+    """A process without a name gets one: nvidia-smi's table passes over one that has none, as if it were not there."""
+    name = text(find(entry, "name"))
+    return name if name.strip() else f"process-{number(find(entry, 'pid'))}"

@@ -109,6 +109,7 @@ _MOST = {  # members of NVML's structs that are narrower than a word, and what t
     "pcie.host_max_link_gen": 7,
     "pcie.max_link_width": 32,
     "pcie.current_link_width": 32,
+    "bar1_memory.total_bytes": 1 << 44,  # 64 of them fit below the 52 bits of a GPU's addresses
     "pci.base_class": 255,
     "pci.sub_class": 255,
     "fan.count": 16,
@@ -370,6 +371,8 @@ INFINIBAND = Table(
 )
 STATE_DIR = _matching(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._+@-]+)+", "an absolute path without . or ..")
 _MAJOR = Scalar("int", 1, 4095)
+DRIVER_MAJORS = MappingProxyType({195: "nvidia", 510: "nvidia-uvm"})
+"""The majors that the GPUs' own device files have."""
 MIG = Table(
     {
         "caps_major": _MAJOR,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simnode.partitions import MIGState
 from simnode.profile.document import Node, find
+from simnode.profile.faults import Fault
 from simnode.profile.identity import uuid_of
 from simnode.profile.shapes import number, text
 from simnode.profile.surroundings import Surroundings
@@ -42,16 +43,27 @@ def imex_of(root: Node, surroundings: Surroundings) -> IMEXState:
     if enabled is None:
         enabled = bool(number(find(root, "imex.enabled")))
     major = surroundings.major("SIMNODE_IMEX_MAJOR") or number(find(root, "imex.imex_major"))
-    caps = surroundings.major("SIMNODE_CAPS_MAJOR") or number(find(root, "imex.caps_major"))
     default = IMEXState()
     channels = number(find(root, "imex.channels")) or default.channels
     url, sha256 = (text(find(root, f"imex.software.{key}")) for key in ("url", "sha256"))
     software = IMEXSoftware(url, sha256) if url and sha256 else None
-    return IMEXState(enabled, major or default.imex_major, caps or default.caps_major, channels, software)
+    return IMEXState(enabled, major or default.imex_major, caps_major_of(root, surroundings), channels, software)
+
+
+def check_majors(root: Node, imex: IMEXState, faults: list[Fault]) -> None:
+    """Append a fault if channels and capabilities would be devices of one major."""
+    if imex.enabled and imex.imex_major == imex.caps_major:
+        message = f"{imex.imex_major} cannot be the major of both IMEX channels and capabilities"
+        for key in ("imex.imex_major", "mig.caps_major", "imex.caps_major"):
+            node = find(root, key)
+            if node is not None and number(node) == imex.imex_major:
+                faults.append(Fault(node.file, key, node.line, message))
+                return
+        faults.append(Fault("environment", "SIMNODE_IMEX_MAJOR", None, message))
 
 
 def caps_major_of(root: Node, surroundings: Surroundings) -> int:
-    """The major of the driver's capability devices."""
+    """The major of the driver's capability devices, MIG's and IMEX's."""
     given = surroundings.major("SIMNODE_CAPS_MAJOR") or number(find(root, "mig.caps_major"))
     return given or number(find(root, "imex.caps_major")) or MIGState().caps_major
 

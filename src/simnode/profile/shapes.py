@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from simnode.profile.document import Node
 from simnode.profile.faults import Fault, UnknownKey, clipped, quoted
@@ -20,8 +21,7 @@ _NOTHING = (None, "", NOT_AVAILABLE)
 _SHORTEST, _MOST_MEANT = 3, 3  # letters of a short form; words that it may be short for
 
 
-@dataclass(frozen=True)
-class Scalar:
+class Scalar(Struct, frozen=True):
     """One value. `kind`: int, float, text, flag (true, false, 0, 1) or word (one of `choices`, in any case).
 
     `length` is the most bytes of a text, `pattern` what all of it must match, `expect` the right form in words. A
@@ -38,24 +38,21 @@ class Scalar:
     spelled: bool = False
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """A mapping with these keys; `required` ones must be there."""
 
     keys: Mapping[str, Shape]
     required: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Items:
+class Items(Struct, frozen=True):
     """A list of `most` entries at the most."""
 
     entry: Shape
     most: int = 4096
 
 
-@dataclass(frozen=True)
-class Either:
+class Either(Struct, frozen=True):
     """A list of one shape or a mapping of another."""
 
     sequence: Items

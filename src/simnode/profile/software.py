@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simnode.profile.document import Node, find
+from simnode.profile.document import Node, find, items
 from simnode.profile.faults import Fault, quoted
 from simnode.profile.schema import DRIVER_FORM, DRIVER_VERSION
 from simnode.profile.shapes import number, text
@@ -69,6 +69,41 @@ def versions(root: Node, option: str | None, environ: Mapping[str, str], faults:
         return SoftwareVersions(driver, _nvml(driver), cuda, loaded)
     nvml = text(find(root, "system.nvml_version")) or _nvml(driver)
     return SoftwareVersions(driver, nvml, _own_cuda(root) or cuda, loaded)
+
+
+def of_another_driver(root: Node, driver: str) -> str:
+    """The one line that names the versions which are not those of `driver`, and says what would be; "" if all are.
+
+    A node may be so on purpose. A driver that is not the profile's own brings its versions, whatever the keys say. Of a
+    branch that is newer than this table nobody knows the CUDA version.
+    """
+    if driver != text(find(root, "system.driver_version")):
+        return ""
+    own = {"nvml_version": f"{text(find(root, 'system.nvml_version')).partition('.')[0]}.{driver}"}
+    if int(driver.partition(".")[0]) in _CUDA:
+        cuda = cuda_of(driver)
+        major, minor = cuda.split(".")
+        own = {"nvml_version": _nvml(driver), "cuda_version": cuda}
+        own |= {"cuda_version_major": major, "cuda_version_minor": minor}
+    places = [(f"system.{key}", find(root, f"system.{key}"), right) for key, right in own.items()]
+    firmware = "gsp_firmware.version"
+    places.append((f"device_defaults.{firmware}", find(root, f"device_defaults.{firmware}"), driver))
+    for at, entry in enumerate(items(find(root, "devices"))):
+        places.append((f"devices[{at}].{firmware}", find(entry, firmware), driver))
+    told = [
+        f"{key} (line {node.line}) should be {right}"
+        for key, node, right in places
+        if node is not None and text(node) and _release(key, node) != right
+    ]
+    return f"versions not of driver {driver}: {', '.join(told)}; what is left out follows it" if told else ""
+
+
+def _release(key: str, node: Node) -> str:
+    """A version as far as it tells releases apart: CUDA's without its third part, and a number as a decimal."""
+    whole = number(node)
+    if whole is not None:
+        return str(whole)
+    return ".".join(text(node).split(".")[:2]) if key == "system.cuda_version" else text(node)
 
 
 def _nvml(driver: str) -> str:

@@ -18,7 +18,7 @@ from simnode.profile.document import Document, Node, load
 from simnode.profile.faults import Fault, ProfileError
 from simnode.profile.overrides import EMPTY, Overrides, load_overrides
 from simnode.profile.reading import read
-from simnode.profile.writing import create, replace_file, written
+from simnode.profile.writing import create, has_left, replace_file, sweep, written
 
 _VERSION = Node(1, "", text="1")
 _POLL = 0.002
@@ -68,6 +68,12 @@ class OverrideStore:
         """Replace the file by one without any overrides, however wrong it is; returns them. Raises as `update`."""
         with self._locked():
             return self._replace(Overrides())
+
+    def sweep(self) -> None:
+        """Remove what a killed writer has left; not now if that cannot be done."""
+        if has_left(self.path):
+            with contextlib.suppress(ProfileError, OSError), self._locked():
+                sweep(self.path)
 
     def _replace(self, new: Overrides) -> Overrides:
         raw = written(_tree(new))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from simnode.profile.document import Node, find
 from simnode.profile.faults import Fault, quoted
-from simnode.profile.schema import STATE_DIR
+from simnode.profile.schema import DRIVER_MAJORS, STATE_DIR
 from simnode.state import NodeMeta
 
 # What a runtime change of a section's key decides, whatever the environment says.
@@ -51,6 +51,8 @@ class Surroundings:
         if not (written.isascii() and written.isdigit() and len(written) <= 4 and 1 <= int(written) <= 4095):
             self._fault(name, f"must be a device major from 1 to 4095, not {quoted(written)}")
             return None
+        if int(written) in DRIVER_MAJORS:
+            self._fault(name, f"must not be {written}, the major of {DRIVER_MAJORS[int(written)]}")
         return int(written)
 
     def directory(self, name: str) -> str:

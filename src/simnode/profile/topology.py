@@ -6,7 +6,7 @@ what it says of this node replaces cluster and clique of the profile, where the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from simnode.profile.document import Document, Node, find, items, parse
 from simnode.profile.faults import Fault, ProfileError, in_order, quoted, without_unknown
@@ -15,16 +15,14 @@ from simnode.profile.schema import TOPOLOGY
 from simnode.profile.shapes import check, number, text
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a node belongs; `cluster_uuid` in its usual form."""
 
     cluster_uuid: str
     clique_id: int
 
 
-@dataclass(frozen=True)
-class Topology:
+class Topology(Struct, frozen=True):
     """A checked topology document: its bytes, and the place of every node that it names."""
 
     raw: bytes = b""

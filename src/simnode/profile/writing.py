@@ -38,10 +38,10 @@ def replace_file(path: Path, raw: bytes, mode: int) -> None:
     """Let `path` hold `raw`, all of it at once; one writer at a time.
 
     The temporary file beside it always has the same name, so that killed writers leave one at the most, and a suffix
-    that nobody loads.
+    that nobody loads. What is in its place and no file is an error, and not waited for.
     """
-    temporary = Path(f"{path}.tmp")
-    descriptor = create(temporary, os.O_WRONLY | os.O_TRUNC, mode)
+    temporary = _temporary(path)
+    descriptor = create(temporary, os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK, mode)
     try:
         try:
             os.fchmod(descriptor, mode)
@@ -55,6 +55,23 @@ def replace_file(path: Path, raw: bytes, mode: int) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+def has_left(path: Path) -> bool:
+    """True if somebody is writing `path`, or was killed in doing so."""
+    temporary = _temporary(path)
+    return temporary.is_file() and not temporary.is_symlink()
+
+
+def sweep(path: Path) -> None:
+    """Remove what a killed writer of `path` has left beside it; nobody may be writing."""
+    with contextlib.suppress(OSError):
+        if has_left(path):
+            _temporary(path).unlink()
+
+
+def _temporary(path: Path) -> Path:
+    return Path(f"{path}.tmp")
 
 
 def _lines(node: Node, indent: str) -> Iterator[str]:

@@ -101,7 +101,7 @@ def _configured(options: Mapping[str, str], root: Path, source: FileSource, log:
     reports = Reports()
     fabric_manager = FabricManager(host, reports.report, log)
     imex = IMEX(host, devices, kernel.procfs, Software(root, reports.report, log))
-    simulators = (driver, fabric_manager, imex, MIGCaps(host, devices), NVLink(host), PCIBus(host))
+    simulators = (driver, fabric_manager, imex, MIGCaps(host, devices, kernel.procfs), NVLink(host), PCIBus(host))
     return AgentConfig(simulators=simulators, source=source, log=log, reports=reports)
 
 

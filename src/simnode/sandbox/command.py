@@ -10,9 +10,10 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
+
+from msgspec import Struct
 
 from simnode.sandbox.complaints import complain
 
@@ -65,8 +66,7 @@ class Terminal:
             os.tcsetpgrp(self._file, group)
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Struct, frozen=True):
     """What to run: its words, its environment, its working directory, and whether it is to see itself as root."""
 
     words: tuple[str, ...]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from simnode.sandbox.command import (
     Command,
@@ -34,10 +35,10 @@ _LOST = (
     "only programs that use the loader find the node: no /dev/nvidia*, /proc/driver/nvidia or /usr/bin/nvidia-smi, "
     "and /sys shows this machine's PCI bus"
 )
+_NOT_ROOT = "; --root does nothing, and the command stays uid {}"
 
 
-@dataclass(frozen=True)
-class NodeOrder:
+class NodeOrder(Struct, frozen=True):
     """A node. `state`: what the agent keeps it by, encoded (handover.py); `init`: the path of init.
 
     `agent`: the agent's command line, but for the node root and the kind of its devices.
@@ -53,8 +54,7 @@ class NodeOrder:
         return [*self.agent, "--root", node_root(machine), "--devices", devices]
 
 
-@dataclass(frozen=True)
-class Order(NodeOrder):
+class Order(NodeOrder, frozen=True):
     """A node and a command in it."""
 
     command: tuple[str, ...]
@@ -72,7 +72,8 @@ def run(order: Order, environ: Mapping[str, str]) -> int:
         refused = refusal
     except NodeFailed as failure:
         return _fail(str(failure))
-    complain(f"no namespaces ({refused}): {_LOST}")
+    uid = os.geteuid()
+    complain(f"no namespaces ({refused}): {_LOST}{_NOT_ROOT.format(uid) if order.as_root and uid != 0 else ''}")
     try:
         return _in_directory(order, environ, state)
     except (NodeFailed, UnsafeDirectory, OSError) as failure:

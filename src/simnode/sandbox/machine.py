@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from simnode.sandbox.reports import NodeFailed
 
@@ -22,8 +23,7 @@ class UnknownMachine(Exception):
     """Raised when a node cannot be laid over this machine; says what is missing."""
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """`library_directory` is where the C library lies and a loader therefore searches, `program_directory` /usr/bin.
 
     Both are resolved. `privileged`: root of the machine itself, able to mount and to make device nodes.

@@ -11,15 +11,15 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 REPORT, STATE, LIFELINE, HELD = 3, 4, 5, 6
 _ABOVE = 10
 _NEVER_IGNORED = {signal.SIGKILL, signal.SIGSTOP}
 
 
-@dataclass(frozen=True)
-class Child:
+class Child(Struct, frozen=True):
     """`reports` reads its lines; it sees `lifeline` hang up when the launcher closes it, or is killed."""
 
     pid: int
@@ -27,8 +27,7 @@ class Child:
     lifeline: int
 
 
-@dataclass(frozen=True)
-class Lasting:
+class Lasting(Struct, frozen=True):
     """What a node that outlives its launcher is given: a file that it keeps locked, and one for its log."""
 
     held: int

@@ -61,6 +61,14 @@ class TreeSimulator(ABC):
         """True once staged."""
         return self._staged
 
+    def tree_for_others(self, state: State, facts: Facts) -> Tree:
+        """The same as `tree`; its TreeError says whose it is."""
+        try:
+            return self.tree(state, facts)
+        except TreeError as error:
+            error.owner = self.name
+            raise
+
     def _differs(self, state: State, facts: Facts) -> bool:
         try:
             return bool(self._host.plan(self.name, self.tree(state, facts)))

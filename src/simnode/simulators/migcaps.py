@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simnode.host import File, Host, Surface, Tree
+from simnode.host import File, Host, Surface, Tree, TreeError
+from simnode.host.procfs import Procfs, holder
 from simnode.partitions import (
     MIG_CAP_COMPUTE_INSTANCES,
     MIG_CAP_GPU_INSTANCES,
@@ -18,6 +19,7 @@ from simnode.partitions import (
     MIG_CONFIG_MINOR,
     MIG_MONITOR_MINOR,
     Cap,
+    MIGState,
     mig_cap,
 )
 from simnode.simulators import Devices, TreeSimulator, device_files
@@ -26,6 +28,7 @@ from simnode.state import Facts, State
 DEVICES = "driver/dev/nvidia-caps"
 MINORS = "driver/proc/driver/nvidia-caps/mig-minors"
 CAPABILITIES = "driver/proc/driver/nvidia/capabilities"
+_NAMES = ("nvidia-caps", "nvidia-caps-imex-channels")
 
 
 def mig_minors() -> bytes:
@@ -39,28 +42,51 @@ def mig_minors() -> bytes:
 
 
 class MIGCaps(TreeSimulator):
-    """Stages the capabilities of what is partitioned. `devices` says what a device is here, as for the GPU driver."""
+    """Stages the capabilities of what is partitioned.
+
+    `devices` says what a device is here, as for the GPU driver. `procfs` is the machine's: a device node with the major
+    of another driver would be that driver's, such as the machine's memory.
+    """
 
     name = "migcaps"
 
-    def __init__(self, host: Host, devices: Devices) -> None:
+    def __init__(self, host: Host, devices: Devices, procfs: Procfs) -> None:
         super().__init__(host)
         self._devices = devices
+        self._procfs = procfs
         self._minors: File | None = None
+        self._made: tuple[State, Tree] | None = None
 
     def tree(self, state: State, facts: Facts) -> Tree:  # noqa: ARG002
-        """All surfaces; none without a partition."""
-        caps = state.mig.caps()
+        """All surfaces, the very same tree for the very same state; none without a partition.
+
+        Raises TreeError for a device node's major that another driver has.
+        """
+        if state.mig.partitioned() and self._devices == "node":
+            _check(state.mig.caps_major, self._procfs("devices"))
+        if self._made is None or self._made[0] is not state:
+            self._made = state, Tree(self._surfaces(state.mig))
+        return self._made[1]
+
+    def _surfaces(self, mig: MIGState) -> Iterator[Surface]:
+        caps = mig.caps()
         if not caps:
-            return Tree.empty
+            return
         if self._minors is None:
             self._minors = File(MINORS, mig_minors(), 0o444)
-        files = (File(f"{CAPABILITIES}/{_path(cap)}", _told(cap), 0o444) for cap in caps)
-        return Tree((self._minors, *files, *self._nodes(caps, state.mig.caps_major)))
+        yield self._minors
+        yield from (File(f"{CAPABILITIES}/{_path(cap)}", _told(cap), 0o444) for cap in caps)
+        yield from self._nodes(caps, mig.caps_major)
 
     def _nodes(self, caps: tuple[Cap, ...], major: int) -> Iterator[Surface]:
         for cap in caps:
             yield from device_files(self._devices, f"{DEVICES}/nvidia-cap{cap.minor}", major, cap.minor, _mode(cap))
+
+
+def _check(major: int, devices: str) -> None:
+    taken = holder(devices, major, _NAMES)
+    if taken:
+        raise TreeError(f"mig.caps_major: {major} is the major of {taken} on this machine; give one that is free")
 
 
 def _mode(cap: Cap) -> int:

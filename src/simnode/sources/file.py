@@ -13,18 +13,19 @@ import logging
 import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simnode.contracts import Update
 from simnode.profile.catalogue import load_text
-from simnode.profile.compile import Compiler, Options
-from simnode.profile.faults import Fault, ProfileError
+from simnode.profile.compile import Compiler, Options, lacking
+from simnode.profile.faults import Fault, ProfileError, in_order
 from simnode.profile.overrides import Overrides
 from simnode.profile.reading import read
 from simnode.profile.store import OverrideStore
@@ -45,8 +46,7 @@ MIG_PROFILES = "mig-profiles.yaml"
 """The MIG table, beside the profile."""
 
 
-@dataclass(frozen=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """Where the documents are: a path, or the bytes of one that was read already. `overrides` is always a path."""
 
     config: Path | bytes
@@ -55,8 +55,7 @@ class Inputs:
     mig_profiles: Path | bytes = b""
 
 
-@dataclass(frozen=True)
-class Times:
+class Times(Struct, frozen=True):
     """Seconds: from the first sign of a change to the look, between looks, and between looks without inotify.
 
     `warm_up`: from a State that was given to compiling its document, so that the first change need not wait for it.
@@ -70,8 +69,10 @@ class Times:
     put_off: float = 1.0
 
 
-@dataclass(frozen=True)
-class _Contents:
+_TIMES = Times()
+
+
+class _Contents(Struct, frozen=True):
     config: bytes
     topology: bytes
     mig_profiles: bytes
@@ -94,7 +95,7 @@ class FileSource:
         *,
         initial: State | None = None,
         now: Callable[[], datetime] = utc_now,
-        times: Times = Times(),
+        times: Times = _TIMES,
     ) -> None:
         self._inputs = inputs
         self._options = options
@@ -123,6 +124,7 @@ class FileSource:
         watching = Watching((path for path in paths if isinstance(path, Path)), self._log)
         look_at = stirred_at = loop.time()
         settled_at: float | None = None
+        await in_thread(self._store.sweep)
         try:
             while not self._closed:
                 if settled_at is not None and loop.time() >= settled_at:
@@ -268,11 +270,18 @@ class FileSource:
         return _Contents(_bytes(inputs.config, required=True), _bytes(inputs.topology), table)
 
     def _compile(self, contents: _Contents) -> State:
-        """Raises ProfileError; only what went well is kept.
-
-        Where no State is in force yet, wrong overrides do not keep the profile from being one.
-        """
+        """Raises ProfileError; only what went well is kept. Unknown keys are told in either case: one may be why."""
         unknown: list[Fault] = []
+        try:
+            state = self._compiled(contents, unknown)
+        except ProfileError as error:
+            raise ProfileError(in_order([*error.faults, *unknown])) from None
+        for fault in unknown:
+            self._log.warning("source: %s; it is ignored", fault)
+        return state
+
+    def _compiled(self, contents: _Contents, unknown: list[Fault]) -> State:
+        """Where no State is in force yet, wrong overrides do not keep the profile from being one."""
         compiler = self._compiler_of(contents, unknown)
         try:
             overrides = self._store.parsed(contents.overrides, unknown)
@@ -282,8 +291,6 @@ class FileSource:
                 self._updates.append(Update(at=self._now(), state=self._accept(compiler.compile())))
                 self._compiler = compiler
             raise
-        for fault in unknown:
-            self._log.warning("source: %s; it is ignored", fault)
         accepted = self._accept(state)
         self._compiler, self._overrides = compiler, overrides
         return accepted
@@ -293,7 +300,8 @@ class FileSource:
         if known is not None and known.document.raw == contents.config:
             document = known.document
         else:
-            document = load_text(contents.config, _name(self._inputs.config, "profile"), unknown)
+            lacks = lacking(self._options, self._environ)
+            document = load_text(contents.config, _name(self._inputs.config, "profile"), unknown, lacks)
         if known is not None and known.topology.raw == contents.topology:
             topology = known.topology
         elif contents.topology:

@@ -12,7 +12,8 @@ component alone gives a container its devices; that component brings the library
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from simnode.host import CharacterDevice, Tree
 from simnode.partitions import MIGGPU, Cap, mig_cap
@@ -41,8 +42,7 @@ _BOUND = (("driver/proc/driver", "/proc/driver"), ("proc/bus/pci", "/proc/bus/pc
 _LAID_OVER = (("sys/devices", "/sys/devices"), ("sys/bus", "/sys/bus"), ("sys/module", "/sys/module"))
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(Struct, frozen=True):
     """What is staged: `tree`, below `root`, which is the node root's path as the host's own programs know it."""
 
     root: str

@@ -6,12 +6,15 @@ narrowed to what it will still say afterwards, so a container that asks for a GP
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterator
 
 import msgspec
 
 from simnode.contracts import Wanted
 from simnode.host import File, Host, Tree
+from simnode.host.paths import Beneath
 from simnode.simulators import TreeSimulator, in_thread
 from simnode.simulators.cri.contents import HOOK, Node, specs
 from simnode.simulators.cri.spec import Spec, common, decode, encode
@@ -19,6 +22,7 @@ from simnode.state import Facts, State
 
 OWNER = "cri.published"
 _ABSENT = ("make", "create", "conflict")
+_LARGEST = 16 << 20
 
 Staged = Callable[[State, Facts], Tree]
 
@@ -114,8 +118,13 @@ class CRI(TreeSimulator):
                     yield File(path, encode(both))
 
     def _there(self, path: str) -> Spec | None:
-        """The spec that is published at `path`, None if there is none that could be ours."""
+        """The spec that is published at `path`, None if there is none that could be ours.
+
+        What somebody has planted there is not waited for, and a link not followed.
+        """
         try:
-            return decode((self._runtimes.host.root / path).read_bytes())
+            with Beneath(self._runtimes.host.root) as beneath, os.fdopen(beneath.open(path), "rb") as file:
+                content = file.read(_LARGEST) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
         except OSError:
             return None
+        return decode(content)

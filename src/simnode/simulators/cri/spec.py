@@ -83,7 +83,7 @@ def decode(content: bytes) -> Spec | None:
     """The spec that `encode` made a file of; None if this is no such file."""
     try:
         return msgspec.json.decode(content, type=Spec)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
 
 

@@ -13,6 +13,7 @@ _SECTION = re.compile(r"""(?:system|"system"|'system')[ \t]*:[ \t]*(?:#.*)?""")
 _ENTRY = re.compile(r"""([ \t]+)(?:(num_devices|"num_devices"|'num_devices')[ \t]*:)?(.*)""")
 # Not what str.splitlines takes for one: \x85 and U+2028 can stand inside a text
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_KEY = re.compile(r"""[ \t]+(?:[A-Za-z_]\w*|"[^"\\]*"|'[^']*')[ \t]*:(?:[ \t].*)?""")
 _NUMBER = re.compile(r"[ \t]*[0-9]+[ \t]*(?:#.*)?")
 
 
@@ -22,9 +23,11 @@ def with_num_devices(document: bytes, count: int) -> bytes:
     if not lines[-1]:
         lines.pop()
     section = next((number for number, line in enumerate(lines) if _SECTION.fullmatch(line)), None)
-    if section is None:
+    if section is None or _in_flow_style(lines):
         return _written_anew(document, count)
     entries = _entries(lines, section + 1)
+    if entries and not _KEY.fullmatch(lines[entries[0][0]]):
+        return _written_anew(document, count)
     indent = entries[0][1][1] if entries else "  "
     present = next(((number, entry[3]) for number, entry in entries if entry[1] == indent and entry[2]), None)
     line = f"{indent}num_devices: {count}"
@@ -35,6 +38,12 @@ def with_num_devices(document: bytes, count: int) -> bytes:
     else:
         return _written_anew(document, count)
     return "\n".join(lines).encode() + b"\n"
+
+
+def _in_flow_style(lines: list[str]) -> bool:
+    """Whether the first line with content, or what stands behind the document's own mark, opens a mapping."""
+    content = (line.removeprefix("---").strip() for line in lines if not line.startswith("%"))
+    return next((line for line in content if line and not line.startswith("#")), "").startswith("{")
 
 
 def _entries(lines: list[str], start: int) -> list[tuple[int, re.Match[str]]]:

@@ -13,6 +13,9 @@ from pathlib import Path
 import msgspec
 
 from simnode.nvml.image import Publisher
+from simnode.profile.faults import ProfileError
+from simnode.profile.reading import read
+from simnode.profile.writing import replace_file, sweep
 from simnode.simulators.gpudriver.kernellog import KernelLog
 from simnode.state import EventSpec, State
 
@@ -32,10 +35,16 @@ class Events:
         self._log = log
         self._path = root / RAISED
         self._raised: _Raised | None = None
+        self._kept: _Raised = {}
 
     def raise_new(self, state: State, publisher: Publisher) -> None:
-        """Raise what is in force and has not been raised yet. Call when the State's values can be read."""
-        raised = self._read() if self._raised is None else self._raised
+        """Raise what is in force and has not been raised yet. Call when the State's values can be read.
+
+        Raises OSError where that cannot be kept; it is not raised again by the next attempt.
+        """
+        if self._raised is None:
+            self._raised = self._kept = self._read()
+        raised = self._raised
         in_force: _Raised = {}
         for device, runtime in zip(state.devices, state.runtime.devices, strict=False):
             before = raised.get(device.uuid, ())
@@ -46,22 +55,18 @@ class Events:
                     publisher.event(device.index, event.kind, event.data)
             if runtime.events:
                 in_force[device.uuid] = runtime.events
-        if in_force != raised:
-            self._write(in_force)
         self._raised = in_force
+        if in_force != self._kept:
+            replace_file(self._path, msgspec.json.encode(in_force), 0o644)
+            self._kept = in_force
 
     def forget(self) -> None:
         """Nothing is in force any more, and nothing is left on the disk."""
         self._raised = None
         self._path.unlink(missing_ok=True)
+        sweep(self._path)
 
     def _read(self) -> _Raised:
-        with suppress(OSError, msgspec.MsgspecError):
-            return msgspec.json.decode(self._path.read_bytes(), type=_Raised)
+        with suppress(ProfileError, msgspec.MsgspecError):
+            return msgspec.json.decode(read(str(self._path)), type=_Raised)
         return {}
-
-    def _write(self, raised: _Raised) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(f"{self._path}.tmp")
-        temporary.write_bytes(msgspec.json.encode(raised))
-        temporary.rename(self._path)

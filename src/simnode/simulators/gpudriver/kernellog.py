@@ -7,15 +7,19 @@ bounded size: once it is full its older half goes. The machine's own log, /dev/k
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from msgspec import Struct
+
 from simnode.host import livetexts
+from simnode.host.paths import Beneath
 from simnode.host.procfs import Procfs, procfs
 from simnode.state import DeviceRuntime, DeviceSpec
 
@@ -48,8 +52,7 @@ _TEXTS = {
 }
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """The machine's kernel: its procfs, its clock (seconds since boot) and, to write to, its log ("": left alone)."""
 
     procfs: Procfs = lambda _: ""
@@ -90,8 +93,17 @@ class KernelLog:
     def xid(self, device: DeviceSpec, runtime: DeviceRuntime, number: int) -> None:
         """Write the lines of an XID. Where that fails they are lost, as in a kernel whose log nobody can read."""
         with suppress(OSError):
-            known = (self._root / LOG).read_text(errors="replace")
+            known = self._read()
             self._write(known, [*_introduced(device, known), *xid_lines(device, runtime, number)])
+
+    def _read(self) -> str:
+        """The end of what the file holds, be it as large as others have made it. Nobody's FIFO is waited for."""
+        with Beneath(self._root) as beneath, os.fdopen(beneath.open(LOG), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "is no regular file", LOG)
+            file.seek(max(0, status.st_size - MOST))
+            return file.read(MOST).decode(errors="replace")
 
     def _write(self, known: str, lines: list[str]) -> None:
         moment = self._kernel.uptime()
@@ -118,8 +130,8 @@ def _printable(line: str) -> str:
 
 
 def _tell(kmsg: str, line: str) -> None:
-    """One write is one record of the kernel's log."""
-    descriptor = os.open(kmsg, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    """One write is one record of the kernel's log; a log that takes nothing now loses it."""
+    descriptor = os.open(kmsg, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         os.write(descriptor, f"{_ERROR}{line}\n".encode())
     finally:

@@ -9,8 +9,9 @@ by one over the kernel's own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
+
+from msgspec import Struct, field
 
 from simnode.host import Directory, File, Link, LiveFile, Surface
 from simnode.host.procfs import Procfs, with_majors, with_modules
@@ -36,8 +37,7 @@ DRIVERS = frozenset(
 TAINT = "OE"  # out of tree, not signed
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(Struct, frozen=True):
     """A kernel module. `uses`: what of the driver it needs; parameters as sysfs shows them, with their modes."""
 
     name: str

@@ -8,10 +8,10 @@ Someone else's driver there is left alone, all of it.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from simnode.contracts import Wanted
 from simnode.host import ConvergeError, Directory, Host, Link, Surface, SurfaceError, Tree

@@ -75,12 +75,18 @@ class GPUDriver(TreeSimulator):
         self._encoded = Memory()
         self._kernel = kernel
         self._modules: tuple[str, tuple[Surface, ...]] = ("", ())
+        self._made: tuple[State, Tree] | None = None
         self._events = Events(host.root, KernelLog(host.root, kernel))
 
     def tree(self, state: State, facts: Facts) -> Tree:  # noqa: ARG002
-        """All surfaces of `state`. Raises TreeError if the state names what cannot be one component of a path."""
-        kernel = (*self._proc(state), *self._kernel_faces(state))
-        return Tree((*self._nodes(state), *self._programs(state), *kernel, *_config(state)))
+        """All surfaces of `state`, the very same tree for the very same state.
+
+        Raises TreeError if the state names what cannot be one component of a path.
+        """
+        if self._made is None or self._made[0] is not state:
+            kernel = (*self._proc(state), *self._kernel_faces(state))
+            self._made = state, Tree((*self._nodes(state), *self._programs(state), *kernel, *_config(state)))
+        return self._made[1]
 
     async def patch(self, state: State, facts: Facts) -> None:
         """Publish what the devices of `state` read into the staged image; nothing else changes."""

@@ -11,32 +11,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import http.client
 import logging
-import threading
-import time
-import urllib.error
-import urllib.request
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import BinaryIO
 
 from simnode.contracts import Report
 from simnode.host import Surface
 from simnode.refusals import told
 from simnode.simulators import in_thread
-from simnode.simulators.imex.archive import LARGEST, ArchiveError, surfaces
+from simnode.simulators.imex.archive import ArchiveError, opened, surfaces
+from simnode.simulators.imex.line import FetchError, Line
 from simnode.state import IMEXSoftware
 
 ARCHIVE = "state/imex-software"
 FACT = "imex_software"
-_CHUNK = 256 << 10
-_QUIET = 10.0  # also how long an agent that ends may have to wait
 _ORIGIN = {"simulator": "imex", "surface": ARCHIVE}
-
-
-class FetchError(Exception):
-    """Raised where the archive cannot be had now; one line."""
 
 
 class Software:
@@ -56,13 +46,14 @@ class Software:
         slowest_retry: float = 300.0,
     ) -> None:
         self._archive = root / ARCHIVE
+        self._temporary = root / f"{ARCHIVE}.tmp"
         self._report = report
         self._log = log
         self._patience = patience
         self._first_retry = first_retry
         self._slowest_retry = slowest_retry
         self._news = asyncio.Event()
-        self._stop = threading.Event()
+        self._line = Line()
         self.wanted: IMEXSoftware | None = None
         self.files: dict[str, tuple[Surface, ...]] = {}
         self.progress = ""
@@ -71,7 +62,8 @@ class Software:
         """Have this from now on; a fetch of something else ends."""
         if wanted != self.wanted:
             self.wanted = wanted
-            self._stop.set()
+            self.progress = "software: about to be fetched" if wanted else ""
+            self._line.cut()
             self._news.set()
 
     def tell(self, software: IMEXSoftware) -> None:
@@ -80,8 +72,10 @@ class Software:
         self._report(FACT, software.sha256)
 
     def forget(self) -> None:
-        """Remove the archive. Blocks on the disk; raises OSError."""
-        self._archive.unlink(missing_ok=True)
+        """Remove the archive, and what a killed agent had fetched of one. Blocks on the disk; raises OSError."""
+        for path in (self._archive, self._temporary):
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # a directory is none of ours
+                path.unlink()
 
     async def obtain(self) -> AsyncIterator[str]:
         """Fetch what is wanted, one after the other; yields the checksum of each that is there."""
@@ -109,13 +103,15 @@ class Software:
                 await self._news.wait()
 
     async def _fetched(self, wanted: IMEXSoftware) -> tuple[Surface, ...]:
-        """The files; a fetch whose end nobody waits for any more stops at its next piece."""
-        stop = self._stop = threading.Event()
-        task = asyncio.ensure_future(in_thread(lambda: self._obtained(wanted, stop)))
+        """The files; a fetch that takes too long, or whose end nobody waits for any more, stops at once."""
+        line = self._line = Line()
+        late = asyncio.get_running_loop().call_later(self._patience, line.cut)
+        task = asyncio.ensure_future(in_thread(lambda: self._obtained(wanted, line)))
         try:
             return await asyncio.shield(task)
         finally:
-            stop.set()
+            late.cancel()
+            line.cut()
             await asyncio.wait({task})
             if not task.cancelled():
                 task.exception()  # nobody else asks if this was cancelled
@@ -128,48 +124,49 @@ class Software:
                     self.files = {wanted.sha256: surfaces(self._archive)}
         return wanted.sha256 in self.files
 
-    def _obtained(self, wanted: IMEXSoftware, stop: threading.Event) -> tuple[Surface, ...]:
+    def _obtained(self, wanted: IMEXSoftware, line: Line) -> tuple[Surface, ...]:
+        if self._archive.is_dir():
+            raise FetchError(f"{self._archive}: is a directory where the archive belongs; move it away")
         if _checksum(self._archive) != wanted.sha256:
-            self._fetch(wanted, stop)
+            self._fetch(wanted, line)
         return surfaces(self._archive)
 
-    def _fetch(self, wanted: IMEXSoftware, stop: threading.Event) -> None:
-        temporary = Path(f"{self._archive}.tmp")
+    def _fetch(self, wanted: IMEXSoftware, line: Line) -> None:
+        """Whatever lies at the temporary's place goes first: nothing is ever written through a link."""
+        self._temporary.unlink(missing_ok=True)
         try:
-            with temporary.open("wb") as file:
-                found = self._copy(wanted.url, file, stop)
+            found = self._copy(wanted.url, line)
             if found != wanted.sha256:
                 raise FetchError(f"its SHA-256 is {found}, not {wanted.sha256}")
-            temporary.rename(self._archive)
+            self._temporary.rename(self._archive)
         finally:
-            temporary.unlink(missing_ok=True)
+            self._temporary.unlink(missing_ok=True)
 
-    def _copy(self, url: str, file: BinaryIO, stop: threading.Event) -> str:
-        """Write what is at the URL to the file; its SHA-256. Raises FetchError for what is too large or too slow."""
-        digest, size, until = hashlib.sha256(), 0, time.monotonic() + self._patience
+    def _copy(self, url: str, line: Line) -> str:
+        """Write what is at the URL to the temporary; its SHA-256."""
+        from simnode.simulators.imex.fetch import pieces
+
+        digest, size = hashlib.sha256(), 0
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            with urllib.request.urlopen(url, timeout=min(_QUIET, self._patience)) as answer:
-                while piece := answer.read(_CHUNK):
+            with os.fdopen(os.open(self._temporary, flags, 0o644), "wb") as file:
+                for piece in pieces(url, line):
+                    if line.is_cut:
+                        break
                     size += len(piece)
-                    if size > LARGEST:
-                        raise FetchError(f"is larger than {LARGEST >> 20} MiB")
-                    if stop.is_set() or time.monotonic() > until:
-                        raise FetchError(f"takes longer than {self._patience:g} s")
                     file.write(piece)
                     digest.update(piece)
                     self.progress = f"software: {size >> 20} MiB fetched"
-        except urllib.error.HTTPError as error:
-            error.close()
-            raise FetchError(f"HTTP {error.code} {error.reason}") from None
-        except urllib.error.URLError as error:
-            raise FetchError(f"cannot be fetched: {error.reason}") from None
-        except (TimeoutError, http.client.HTTPException, ConnectionError, ValueError) as error:
-            raise FetchError(f"cannot be fetched: {error}") from None
+        except FetchError:
+            if not line.is_cut:
+                raise
+        if line.is_cut:
+            raise FetchError(f"takes longer than {self._patience:g} s")
         return digest.hexdigest()
 
 
 def _checksum(path: Path) -> str:
     """ "" if there is none."""
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+    with contextlib.suppress(FileNotFoundError, ArchiveError), opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
     return ""

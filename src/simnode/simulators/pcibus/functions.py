@@ -7,7 +7,9 @@ to is on a root complex of its own: a GPU that the State places nowhere has NUMA
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simnode.nvml.topology import cpus
 from simnode.state import BridgeSpec, DeviceSpec, RootComplex, State, SwitchSpec, VGPUGuestSpec
@@ -25,8 +27,7 @@ _OLD_BAR1 = 256 * _MIB
 _NEW_REGISTERS = {"hopper": 16 * _MIB, "blackwell": 64 * _MIB}
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """A base address register: its index, its size in bytes, and whether it is prefetchable and has 64 bits."""
 
     index: int
@@ -35,8 +36,7 @@ class Bar:
     wide: bool = True
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a function sits: its root complex, the bridge above it ("" for none), NUMA node and the CPUs near it.
 
     `all_cpus` is how many CPUs the node has, as far as its root complexes tell.
@@ -49,8 +49,7 @@ class Place:
     all_cpus: int
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(Struct, frozen=True):
     """A PCI Express link: generation and lanes at most, and now."""
 
     max_gen: int
@@ -59,8 +58,7 @@ class Link:
     width: int
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(Struct, frozen=True):
     """One PCI function. `kind`: a GPU's architecture, "switch", or the port that a bridge is (BridgeSpec.port).
 
     Ids are `device << 16 | vendor`; `buses` are a bridge's secondary and subordinate; `serial` tells GPUs apart.
@@ -159,8 +157,8 @@ def _gpu(device: DeviceSpec, places: _Places) -> Function:
 
 
 def _bars(device: DeviceSpec) -> tuple[Bar, ...]:
-    """Registers, memory, and a small third, as each family has them (board facts, BARs)."""
-    memory = 1 << max(device.bar1_total_bytes - 1, 0).bit_length() if device.bar1_total_bytes else _OLD_BAR1
+    """Registers, memory, and a small third, as each family has them (board facts, BARs); sizes are whole MiB."""
+    memory = 1 << max(device.bar1_total_bytes - 1, _MIB - 1).bit_length() if device.bar1_total_bytes else _OLD_BAR1
     if device.architecture in _NEW_REGISTERS:
         return Bar(0, _NEW_REGISTERS[device.architecture]), Bar(2, memory), Bar(4, 32 * _MIB)
     return Bar(0, 16 * _MIB, prefetchable=False, wide=False), Bar(1, memory), Bar(3, 32 * _MIB)

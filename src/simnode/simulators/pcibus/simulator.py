@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from simnode.host import Directory, File, Host, Link, Surface, Tree, TreeError
 from simnode.simulators import TreeSimulator
@@ -61,8 +62,7 @@ class PCIBus(TreeSimulator):
         return _Staged(function, placed, path, tuple(_of_one(function, placed, path)))
 
 
-@dataclass(frozen=True)
-class _Staged:
+class _Staged(Struct, frozen=True):
     """A function, where it is, and all its surfaces."""
 
     function: Function

@@ -1,6 +1,6 @@
-/* The matrices of nvidia-smi topo. An error ends one where it stands. */
-#ifndef SN_SMI_TOPO_H
-#define SN_SMI_TOPO_H
+/* The GPUs that a matrix of nvidia-smi topo is about. */
+#ifndef SN_SMI_TOPO_GPUS_H
+#define SN_SMI_TOPO_GPUS_H
 
 #include "smi.h"
 
@@ -19,8 +19,5 @@ struct smi_topology {
 };
 
 nvmlReturn_t smi_find_topology(struct smi_topology *gpus);
-/* What lies between GPUs, NVLinks or what there is of PCIe. */
-nvmlReturn_t smi_topology_matrix(bool nvlink);
-nvmlReturn_t smi_p2p_matrix(unsigned int capability);
 
 #endif
