@@ -72,7 +72,7 @@ PROGRAMS = (
         "main",
         "4.3.",
         "usr/bin/podman",
-        ("conmon", "runc", "libassuan0", "libgpgme11", "libsubid4"),
+        ("conmon", "runc", "libassuan0", "libdevmapper1.02.1", "libglib2.0-0", "libgpgme11", "libsubid4"),
     ),
     Program("containerd", "containerd", "trixie", "main", "1.7.", "usr/bin/containerd"),
     Program(
