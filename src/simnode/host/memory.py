@@ -7,6 +7,7 @@ and everything at the names are as they were then, the plan is empty again: one 
 from __future__ import annotations
 
 import os
+from operator import attrgetter
 
 from msgspec import Struct, field
 
@@ -19,6 +20,9 @@ from simnode.host.surfaces import StandIn
 from simnode.host.tree import Tree
 
 Sight = list[tuple[int, ...]]
+
+_OF_DIRECTORY = attrgetter("st_dev", "st_ino", "st_mode")
+_OF_OTHER = attrgetter("st_dev", "st_ino", "st_ctime_ns")
 
 
 class Standing(Struct, frozen=True):
@@ -43,18 +47,17 @@ class Memory(Struct):
 
 
 def look(tree: Tree, beneath: Beneath, ground: Ground) -> Sight | None:
-    """What lies at each name of the tree, such that a change of a content or a mode shows; None if a name is missing.
+    """What lies at each name of the tree, such that any change shows; None if a name is missing.
 
-    Of a directory this is mode, inode and device, of anything else owner, size and ctime as well, of a stand-in the
-    mount, too.
+    Whatever is done to a file, link or device changes its ctime; that of a directory changes with what is in it, too.
     """
-    stat, directory = os.stat, beneath.directory
+    stat = os.stat
     sight: Sight = []
     try:
-        for parent, name, is_directory in tree.places:
-            found = stat(name, dir_fd=directory(parent), follow_symlinks=False)
-            # A stat_result begins with mode, inode, device, links, owner, group, size.
-            sight.append(found[:3] if is_directory else (*found[:7], found.st_ctime_ns))
+        for parent, directories, others in tree.places:
+            at = beneath.directory(parent)
+            sight += [_OF_DIRECTORY(stat(name, dir_fd=at, follow_symlinks=False)) for name in directories]
+            sight += [_OF_OTHER(stat(name, dir_fd=at, follow_symlinks=False)) for name in others]
         for surface in tree:
             if type(surface) is StandIn:
                 sight.append((ground.mounted(surface.path),))

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from sys import intern
 from typing import ClassVar
 
 from simnode.host.errors import TreeError
@@ -67,11 +66,14 @@ class Tree:
         return dict(sorted(needed.items()))
 
     @cached_property
-    def places(self) -> tuple[tuple[str, str, bool], ...]:
-        """Every name that must be there, in the order of paths: its directory, itself, whether it is a directory."""
-        needed = dict.fromkeys(self._by_path, False) | dict.fromkeys(self.directories, True)
-        split = ((*path.rpartition("/"), needed[path]) for path in sorted(needed))
-        return tuple((intern(parent), name, is_directory) for parent, _, name, is_directory in split)
+    def places(self) -> tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]:
+        """Every name that must be there, by the directory that it is in, parents first: directories, and others."""
+        found: dict[str, tuple[list[str], list[str]]] = {}
+        for which, paths in enumerate((self.directories, self._by_path.keys() - self.directories.keys())):
+            for path in sorted(paths):
+                parent, _, name = path.rpartition("/")
+                found.setdefault(parent, ([], []))[which].append(name)
+        return tuple((parent, tuple(inner), tuple(others)) for parent, (inner, others) in sorted(found.items()))
 
     def union(self, other: Tree) -> Tree:
         """Both trees as one. Raises TreeError if they are not disjoint or do not fit together."""
