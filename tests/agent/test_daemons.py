@@ -61,6 +61,18 @@ def test_a_failing_reload_is_logged_and_stops_nothing(caplog: pytest.LogCaptureF
     ]
 
 
+def test_a_daemon_is_told_that_all_is_as_before_a_wave_that_failed() -> None:
+    """Its own stage may have gone well in that wave, and made it end its service."""
+    log: Log = []
+    simulators = [Keeper("a", log), Stager("b", log, {"stage": [Act(), Act(0, "x"), Act()]})]
+    run(Node(simulators, Schedule([(0, state(1)), (9, state(2)), (9.5, state(1))]), log).live(20))
+    assert [line for line in story(log, "stage", "reload") if " a " in line and "begin" in line][1:] == [
+        "9 a stage begin 2/0",
+        "9.5 a stage begin 1/0",
+        "9.5 a reload begin 1/0",
+    ]
+
+
 def test_a_daemon_that_could_not_be_told_is_told_again_and_nobody_takes_the_node_for_ready_meanwhile() -> None:
     log: Log = []
     node = Node([Keeper("a", log, {"reload": [Act(0, "x"), Act()]})], Schedule([(0, state(1)), (9, state(2))]), log)

@@ -52,7 +52,7 @@ class Life:
         self.moods = Moods()
         self.holder = Holder(field.node.staging_lock)
         self.wish = Wish.any(chance)
-        self.disturbed = field.foul
+        self.disturbed = field.foul or bool(field.altered)
         self.clean = False
         self.faults: list[str] = []
         self.records: list[logging.LogRecord] = []

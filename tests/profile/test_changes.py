@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import resource
+import signal
 import threading
 from functools import partial
 from pathlib import Path
@@ -17,7 +19,7 @@ from simnode.profile.document import Node, load, plain
 from simnode.profile.overrides import assignments
 from simnode.profile.schema import NODE_SECTIONS
 from simnode.profile.store import OverrideStore
-from simnode.profile.writing import written
+from simnode.profile.writing import replace_file, written
 from tests.examples import examples
 from tests.profile.documents import SMALL, readings
 
@@ -258,3 +260,18 @@ def test_a_pinned_reading_does_not_move() -> None:
     state = compiler.compile(assign(Overrides(), 1, patched("thermal.temperature_gpu_c=91")))
     assert readings(state, 1)["thermal.temperature_gpu_c"] == 91
     assert not isinstance(readings(state, 0)["thermal.temperature_gpu_c"], int)
+
+
+def test_a_disk_that_takes_no_more_is_told_with_the_file(tmp_path: Path) -> None:
+    """A write through a descriptor fails without a name."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, hard))
+    try:
+        with pytest.raises(OSError, match="File too large") as raised:
+            replace_file(tmp_path / "file", b"too much", 0o644)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert raised.value.filename == str(tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []

@@ -204,6 +204,8 @@ class Steps:
         with self.keeping_the_lock():
             self._staged.turn_red()
             self.structure = self.runtime = None
+            if not same_structure(self.followed, wanted):
+                self.followed = None  # whatever becomes of this wave, it may have told the daemons something
             calls = ((seat, partial(seat.simulator.stage, *wanted)) for seat in self._seats)
             failures = await self._everybody("stage", calls)
         if failures:

@@ -51,9 +51,11 @@ def replace_file(path: Path, raw: bytes, mode: int) -> None:
         finally:
             os.close(descriptor)
         temporary.rename(path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         raise
 
 
