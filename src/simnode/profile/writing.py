@@ -54,7 +54,7 @@ def replace_file(path: Path, raw: bytes, mode: int) -> None:
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError) and error.filename is None:
+        if isinstance(error, OSError) and not isinstance(error.filename, str):
             error.filename = str(path)
         raise
 
