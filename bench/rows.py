@@ -38,6 +38,8 @@ def slowness(measured: float, reference: float) -> float:
     return max(1.0, measured / reference)
 
 
+GETTER_RUNS = 5
+
 LOAD = ("--board", "h100", "--set", "load.pattern=wave", "--set", "load.max=90", "--set", "load.period_s=30")
 
 
@@ -51,7 +53,7 @@ def library() -> Iterator[Row]:
 def getters() -> Iterator[Row]:
     """Constants on an idle node, gauges on a loaded one: nanoseconds per call and thread."""
     program = measure.compiled("getters")
-    idle, loaded = _getters(measure.in_node(program)), _getters(measure.in_node(program, options=LOAD))
+    idle, loaded = _getters(program), _getters(program, options=LOAD)
     for name in ("temperature", "utilization", "memory", "handle"):
         for threads in (1, 2):
             clock = idle["monotonic", threads]
@@ -68,9 +70,13 @@ def getters() -> Iterator[Row]:
             yield Row(f"{label}, to the clock", taken / monotonic, "x", 0.5, f"clock {monotonic:.1f} ns")
 
 
-def _getters(text: str) -> dict[tuple[str, int], float]:
-    lines = (line.split() for line in text.splitlines())
-    return {(name, int(threads)): float(value) for name, threads, value in lines}
+def _getters(program: Path, options: tuple[str, ...] = ("--board", "h100")) -> dict[tuple[str, int], float]:
+    """The quickest of several runs, as a whole: a busy neighbour slows everything but the clock down to a half."""
+    runs = []
+    for _ in range(GETTER_RUNS):
+        lines = (line.split() for line in measure.in_node(program, options=options).splitlines())
+        runs.append({(name, int(threads)): float(value) for name, threads, value in lines})
+    return min(runs, key=lambda run: sum(run.values()))
 
 
 def process() -> Iterator[Row]:
