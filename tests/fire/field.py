@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from simnode.cli.hostnode import HostNode
 from tests.agent_host.running import OUTLIVE
+from tests.host.scene import portrait
 
 Portrait = tuple[object, ...]
 NODE = "var/lib/simnode"
 _RECORDS = (f"{NODE}/state/", f"{NODE}/control")
-
-
-def portrait(path: Path) -> Portrait:
-    """What makes a thing the very same thing, unchanged."""
-    found = path.lstat()
-    held: object = None
-    if stat.S_ISREG(found.st_mode):
-        held = path.read_bytes()
-    elif stat.S_ISLNK(found.st_mode):
-        held = str(path.readlink())
-    return found.st_ino, found.st_mode, found.st_rdev, held
 
 
 @dataclass

@@ -42,11 +42,12 @@ def picture(root: Path, *, records: bool = True) -> Picture:
             path = Path(directory, name)
             relative = str(path.relative_to(root))
             if records or relative.split("/", maxsplit=1)[0] != "state":
-                seen[relative] = _portrait(path)
+                seen[relative] = portrait(path)
     return seen
 
 
-def _portrait(path: Path) -> tuple[object, ...]:
+def portrait(path: Path) -> tuple[object, ...]:
+    """What makes a thing the very same thing, unchanged."""
     found = path.lstat()
     held: object = None
     if stat.S_ISREG(found.st_mode):

@@ -96,8 +96,9 @@ class Converge:
             ground=self._ground,
         )
         plan = drawing.plan()
-        stands = sight is not None and not plan and ledger.made.keys() <= ledger.needed()
-        self._memory.standing = Standing(self._tree, self._written, ledger, sight or []) if stands else None
+        self._memory.standing = None
+        if sight is not None and not plan and ledger.made.keys() <= ledger.needed():
+            self._memory.standing = Standing(self._tree, self._written, ledger, sight)
         return plan
 
     def _journal(self) -> Entries:
