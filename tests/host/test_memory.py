@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from simnode.host import Directory, File, Link, LiveFile, Tree
+from simnode.host import Directory, File, Link, LiveFile, Tree, memory
+from simnode.host.plan import Drawing
 from tests.host.scene import host
 
+A_TICK = 0.05
 TREE = Tree(
     [
         File("a/file", b"content"),
@@ -66,6 +69,7 @@ DRIFTS = (
     lambda root: os.truncate(root / "b/live", 8),
     lambda root: (root / "c").chmod(0o755),
     lambda root: (root / "d").rmdir(),
+    lambda root: (root / "a/link").unlink(),
     lambda root: (root / "state/parents.json").unlink(),
 )
 NAMES = [getattr(drift, "__name__", "").strip("_") for drift in DRIFTS[:5]] + [
@@ -76,6 +80,7 @@ NAMES = [getattr(drift, "__name__", "").strip("_") for drift in DRIFTS[:5]] + [
     "cut off",
     "mode of a directory",
     "directory gone",
+    "link gone",
     "ledger gone",
 ]
 
@@ -86,12 +91,35 @@ def test_no_change_is_overlooked(root: Path, drift: Callable[[Path], None]) -> N
     (root / "own").chmod(0o644)
     one = host(root)
     one.converge("gpu", TREE)
+    time.sleep(A_TICK)
     assert not one.plan("gpu", TREE)
     assert not one.plan("gpu", TREE)
     drift(root)
     plan = one.plan("gpu", TREE)
     assert plan
     assert str(plan) == str(host(root).plan("gpu", TREE))
+
+
+def test_what_is_altered_in_the_tick_of_the_clock_in_which_it_was_made_is_seen(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tick = 3600 * 10**9
+    monkeypatch.setattr(memory, "_TICK_NS", tick)
+    monkeypatch.setattr(memory, "_OF_OTHER", lambda found: (found.st_ino, found.st_ctime_ns // tick * tick))
+    one = host(root)
+    one.converge("gpu", TREE)
+    assert not one.plan("gpu", TREE)
+    _alter(root)
+    assert [step.path for step in one.plan("gpu", TREE)] == ["a/file"]
+
+
+def test_what_was_found_standing_is_not_compared_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = host(root)
+    one.converge("gpu", TREE)
+    time.sleep(A_TICK)
+    assert not one.plan("gpu", TREE)
+    monkeypatch.setattr(Drawing, "plan", lambda _: pytest.fail("was drawn again"))
+    assert not one.plan("gpu", TREE)
 
 
 def test_what_another_owner_does_changes_nothing(root: Path) -> None:

@@ -8,6 +8,7 @@ first; the ledger prunes, and the journal says what became of it all. A failure 
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import suppress
 
 from simnode.host import journal, parents, records
@@ -82,6 +83,7 @@ class Converge:
         ledger = Ledger()
         with suppress(records.DamagedError):
             ledger = parents.load(self._shelf, self._boot_id, self._memory.ledger)
+        before = time.time_ns()
         sight = look(self._tree, self._beneath, self._ground)
         known = self._memory.standing
         if known is not None and known.is_of(self._tree, self._written, ledger) and known.sight == sight:
@@ -97,7 +99,7 @@ class Converge:
         )
         plan = drawing.plan()
         self._memory.standing = None
-        if sight is not None and not plan and ledger.made.keys() <= ledger.needed():
+        if sight is not None and not plan and sight.settled(before) and ledger.made.keys() <= ledger.needed():
             self._memory.standing = Standing(self._tree, self._written, ledger, sight)
         return plan
 

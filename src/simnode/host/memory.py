@@ -1,7 +1,8 @@
 """What the engine remembers of an owner between two operations, only to be quick: all of it may be forgotten.
 
 That is the records as they were last parsed, and what lay there when a plan was last found empty. While tree, records
-and everything at the names are as they were then, the plan is empty again: one look at each name tells.
+and everything at the names are as they were then, the plan is empty again: one look at each tells. At links nobody need
+look: none can be altered, only replaced, and that its directory shows.
 """
 
 from __future__ import annotations
@@ -16,13 +17,27 @@ from simnode.host.journal import Entries
 from simnode.host.parents import Ledger
 from simnode.host.paths import Beneath
 from simnode.host.records import Parsed
-from simnode.host.surfaces import StandIn
 from simnode.host.tree import Tree
 
-Sight = list[tuple[int, ...]]
-
 _OF_DIRECTORY = attrgetter("st_dev", "st_ino", "st_mode")
-_OF_OTHER = attrgetter("st_dev", "st_ino", "st_ctime_ns")
+_OF_OTHER = attrgetter("st_ino", "st_ctime_ns")
+_TICK_NS = 10_000_000
+
+
+class Sight(Struct):
+    """What lay at all names of a tree: numbers one after another, for there are thousands.
+
+    `directories`: device, inode and mode of each. `others`: inode and ctime of each file and device, and of each
+    directory with links. `mounts`: what each stand-in is mounted by.
+    """
+
+    directories: list[int] = field(default_factory=list)
+    others: list[int] = field(default_factory=list)
+    mounts: list[int] = field(default_factory=list)
+
+    def settled(self, before_ns: int) -> bool:
+        """True if whatever was altered since `before_ns` has another ctime; that is as coarse as the kernel's clock."""
+        return max(self.others[1::2], default=0) < before_ns - _TICK_NS
 
 
 class Standing(Struct, frozen=True):
@@ -49,18 +64,21 @@ class Memory(Struct):
 def look(tree: Tree, beneath: Beneath, ground: Ground) -> Sight | None:
     """What lies at each name of the tree, such that any change shows; None if a name is missing.
 
-    Whatever is done to a file, link or device changes its ctime; that of a directory changes with what is in it, too.
+    Whatever is done to a file or device changes its ctime; that of a directory changes with every name in it.
     """
     stat = os.stat
-    sight: Sight = []
+    sight = Sight()
+    others = sight.others
     try:
-        for parent, directories, others in tree.places:
-            at = beneath.directory(parent)
-            sight += [_OF_DIRECTORY(stat(name, dir_fd=at, follow_symlinks=False)) for name in directories]
-            sight += [_OF_OTHER(stat(name, dir_fd=at, follow_symlinks=False)) for name in others]
-        for surface in tree:
-            if type(surface) is StandIn:
-                sight.append((ground.mounted(surface.path),))
+        for path, names, has_links in tree.places:
+            at = beneath.directory(path)
+            found = stat(at)
+            sight.directories += _OF_DIRECTORY(found)
+            if has_links:
+                others += _OF_OTHER(found)
+            for name in names:
+                others += _OF_OTHER(stat(name, dir_fd=at, follow_symlinks=False))
+        sight.mounts += [ground.mounted(path) for path in tree.stand_ins]
     except OSError:
         return None
     return sight

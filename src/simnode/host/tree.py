@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import ClassVar
 
 from simnode.host.errors import TreeError
 from simnode.host.paths import ancestors
-from simnode.host.surfaces import Directory, Surface
+from simnode.host.surfaces import Directory, Link, StandIn, Surface
 
 
 @dataclass(frozen=True, init=False)
@@ -66,14 +67,25 @@ class Tree:
         return dict(sorted(needed.items()))
 
     @cached_property
-    def places(self) -> tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]:
-        """Every name that must be there, by the directory that it is in, parents first: directories, and others."""
-        found: dict[str, tuple[list[str], list[str]]] = {}
-        for which, paths in enumerate((self.directories, self._by_path.keys() - self.directories.keys())):
-            for path in sorted(paths):
-                parent, _, name = path.rpartition("/")
-                found.setdefault(parent, ([], []))[which].append(name)
-        return tuple((parent, tuple(inner), tuple(others)) for parent, (inner, others) in sorted(found.items()))
+    def places(self) -> tuple[tuple[str, tuple[bytes, ...], bool], ...]:
+        """Every directory that must be there, parents first: the names in it but of directories and links; any link?
+
+        The names are as the kernel takes them.
+        """
+        names: dict[str, list[bytes]] = {path: [] for path in ("", *self.directories)}
+        with_links: set[str] = set()
+        for surface in self.surfaces:
+            parent, _, name = surface.path.rpartition("/")
+            if isinstance(surface, Link):
+                with_links.add(parent)
+            elif not isinstance(surface, Directory):
+                names[parent].append(os.fsencode(name))
+        return tuple((path, tuple(inner), path in with_links) for path, inner in names.items())
+
+    @cached_property
+    def stand_ins(self) -> tuple[str, ...]:
+        """The paths of all stand-ins."""
+        return tuple(surface.path for surface in self.surfaces if isinstance(surface, StandIn))
 
     def union(self, other: Tree) -> Tree:
         """Both trees as one. Raises TreeError if they are not disjoint or do not fit together."""
