@@ -90,11 +90,11 @@ struct sn_schedule sn_plan_counters(const struct sn_change *change)
     for (uint32_t i = 0; change->active && i < change->count; i++) {
         const struct sn_device *active = &change->active->device[i];
 
-        if (!sn_same_device(&change->wanted[i], active))
+        if (!sn_same_device(change->wanted[i], active))
             continue;
         if (latest_anchor(active) > latest)
             latest = latest_anchor(active);
-        needed = needed || change->other_boot || device_changes(&change->wanted[i], active);
+        needed = needed || change->other_boot || device_changes(change->wanted[i], active);
     }
     if (!needed)
         return schedule;

@@ -9,11 +9,7 @@
 
 enum { COMPARED = 512 };
 
-/* What the agent hands over: the node, then its devices. */
-struct wanted {
-    struct sn_node node;
-    struct sn_device device[];
-};
+_Static_assert(SN_MAX_DEVICES <= 64, "a bit for each device");
 
 void sn_put(void *to, const void *from, size_t size)
 {
@@ -81,16 +77,18 @@ SN_EXPORT int sn_publish_open(struct sn_image *image)
 }
 
 /*
- * Publishes `wanted`, whose node says how many devices follow it; `boot_id` is the kernel's. Returns the publish's number.
+ * Publishes `wanted` and as many devices as it says; `boot_id` is the kernel's. A device whose bit is set in `settled` was
+ * published just so the last two times, by this process: both slots hold it. Returns the publish's number.
  * Sleeps at most 3 ticks, and only if a counter changes its rule twice within 2 of them.
  */
-SN_EXPORT uint64_t sn_publish(struct sn_image *image, const struct wanted *wanted, const char *boot_id)
+SN_EXPORT uint64_t sn_publish(struct sn_image *image, const struct sn_node *wanted, const struct sn_device *const device[],
+                              uint64_t settled, const char *boot_id)
 {
     uint64_t done = sn_done(image);
     struct sn_slot *active = &image->slot[done & 1];
     struct sn_slot *target = &image->slot[(done + 1) & 1];
-    struct sn_node node = wanted->node;
-    struct sn_change change = {done ? active : NULL, wanted->device, node.device_count, 0};
+    struct sn_node node = *wanted;
+    struct sn_change change = {done ? active : NULL, device, node.device_count, 0};
     struct sn_schedule schedule;
 
     strncpy(node.boot_id, boot_id, sizeof(node.boot_id) - 1);
@@ -100,7 +98,8 @@ SN_EXPORT uint64_t sn_publish(struct sn_image *image, const struct wanted *wante
     __atomic_store_n(&image->header.begin, done + 1, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     for (uint32_t i = 0; i < node.device_count; i++)
-        write_device(&target->device[i], &wanted->device[i], &active->device[i], &schedule);
+        if (!(settled >> i & 1))
+            write_device(&target->device[i], device[i], &active->device[i], &schedule);
     for (uint32_t i = node.device_count; i < SN_MAX_DEVICES; i++)
         write_absence(&target->device[i], &active->device[i]);
     sn_put(&target->node, &node, sizeof(node));

@@ -22,7 +22,7 @@ struct sn_schedule {
 /* The devices of the active slot, or NULL before the first publish, and those wanted. */
 struct sn_change {
     struct sn_slot *active;
-    const struct sn_device *wanted;
+    const struct sn_device *const *wanted;
     uint32_t count;
     int other_boot;
 };

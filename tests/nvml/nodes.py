@@ -112,4 +112,4 @@ def pairs(x: int, gpus: int, energy: Counter, load: LoadSpec) -> bytes:
     }
     processes = tuple(ProcessSpec(x, "C", "python", x) for _ in range(x % 8))
     each = runtime(values, load=load, processes=processes, links=(LinkSpec(True, "switch", "", 0),))
-    return encode(node(*[each] * gpus, generation=x))
+    return b"".join(encode(node(*[each] * gpus, generation=x)))

@@ -35,9 +35,9 @@ class Block:
     """One encoded device."""
 
     def __init__(self, state: State, index: int = 0) -> None:
-        encoded = encode(state)
-        assert len(encoded) == NODE.size + len(state.devices) * DEVICE.size
-        self.raw = encoded[NODE.size + index * DEVICE.size :][: DEVICE.size]
+        _, *devices = encode(state)
+        assert [len(device) for device in devices] == [DEVICE.size] * len(state.devices)
+        self.raw = devices[index]
 
     def unpack(self, form: str, offset: int) -> tuple[int, ...]:
         return struct.unpack_from(form, self.raw, offset)
@@ -167,7 +167,7 @@ def test_a_runtime_value_goes_before_identity() -> None:
 
 
 def test_the_node() -> None:
-    encoded = encode(node(runtime(), runtime(), generation=77))
+    encoded, *_ = encode(node(runtime(), runtime(), generation=77))
 
     at = NODE.offsets
     assert struct.unpack_from("<Q", encoded, at["generation"]) == (77,)
@@ -178,7 +178,7 @@ def test_the_node() -> None:
 
 
 def test_a_node_without_gpus_is_its_node_record() -> None:
-    assert len(encode(node())) == NODE.size
+    assert [len(record) for record in encode(node())] == [NODE.size]
 
 
 def test_a_lost_device_carries_its_code() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
+import msgspec
 import pytest
 
-from simnode.nvml.cells import CELLS, DEVICE, HEADER, IMAGE, NODE, SLOT
-from simnode.nvml.image import ImageError, Publisher, encode
+from simnode.nvml.cells import BY_KEY, CELLS, DEVICE, HEADER, IMAGE, NODE, SLOT
+from simnode.nvml.encode import Memory, Records, encode
+from simnode.nvml.image import ImageError, Publisher
 from simnode.nvml.layout import COUNTER, LINK, MAGIC, MAX_DEVICES, MAX_LINKS
 from simnode.partitions import MIGGPU, MIGComputeInstance, MIGGPUInstance
 from simnode.state import ClockTable, Counter, Gauge, LinkSpec, LoadSpec, State, Value
@@ -100,6 +105,42 @@ def test_both_slots_equal_a_fresh_image_of_the_last_state_but_for_anchors(
         other.publish(last)
 
     assert comparable(image) == comparable(fresh)
+
+
+def test_a_record_that_stays_is_in_both_slots_however_often_others_change(
+    image: Path, publisher: Publisher, tmp_path: Path
+) -> None:
+    """Also if it was another one before, has gone and come back, or another publisher's was followed meanwhile."""
+    random = Random(5)
+    load = LoadSpec("wave", 0, 100)
+    made = [encode(node(runtime({WORD: word, "serial": str(word)}, load=load)))[1] for word in range(3)]
+    heads = [encode(node(*[runtime()] * count))[0] for count in range(4)]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(bytes(IMAGE.size))
+    devices: list[bytes] = []
+    with Publisher(elsewhere) as other:
+        other.publish(encode(node(runtime({WORD: 77}), runtime({WORD: 78}))))
+        for turn in range(300):
+            if random.random() < 0.4:
+                devices = [random.choice(made) for _ in range(random.randrange(4))]
+            if random.random() < 0.05:
+                other.publish((heads[1], random.choice(made)))
+                publisher.follow(other)
+            publisher.publish((heads[len(devices)], *devices))
+            assert shown(image) == [struct.unpack_from("<I", each, AT)[0] for each in devices], turn
+
+
+AT = DEVICE.offsets[BY_KEY[WORD].member]
+
+
+def shown(image: Path) -> list[int]:
+    """What a reader reads in the active slot: WORD of each device."""
+    raw = image.read_bytes()
+    (done,) = struct.unpack_from("<Q", raw, HEADER.offsets["done"])
+    slot = IMAGE.offsets["slot"] + done % 2 * SLOT.size
+    (count,) = struct.unpack_from("<I", raw, slot + NODE.offsets["device_count"])
+    first = slot + SLOT.offsets["device"] + AT
+    return [struct.unpack_from("<I", raw, first + index * DEVICE.size)[0] for index in range(count)]
 
 
 def comparable(image: Path) -> list[bytes]:
@@ -221,10 +262,14 @@ def test_a_link_is_not_followed(image: Path, tmp_path: Path) -> None:
         Publisher(link)
 
 
-@pytest.mark.parametrize("encoded", [b"", bytes(NODE.size - 1), encode(node(runtime()))[:-1]], ids=len)
-def test_bytes_that_no_encode_made_are_refused(publisher: Publisher, encoded: bytes) -> None:
-    with pytest.raises(ImageError, match=r"^\d+ bytes are not a node and its \d+ devices$"):
-        publisher.publish(encoded)
+ONE = encode(node(runtime()))
+WRONG = ((), (bytes(NODE.size - 1),), ONE[:1], (*ONE, ONE[1]), (ONE[0], ONE[1][:-1]))
+
+
+@pytest.mark.parametrize("records", WRONG, ids=["nothing", "short node", "none", "too many", "short device"])
+def test_records_that_no_encode_made_are_refused(publisher: Publisher, records: Records) -> None:
+    with pytest.raises(ImageError, match=r"^records of \[.*\] bytes are not a node and its \d+ devices$"):
+        publisher.publish(records)
 
 
 def test_a_closed_publisher_says_so(publisher: Publisher) -> None:
@@ -269,3 +314,17 @@ def test_publishing_a_small_change_of_eight_gpus_takes_less_than_1_ms(publisher:
     turns = iter(range(100))
 
     assert best(lambda: publisher.publish(encoded[next(turns) % 2])) < 1e-3
+
+
+def test_devices_that_stay_take_no_time(publisher: Publisher) -> None:
+    memory = Memory()
+    first, *others = full_node(29).runtime.devices
+    states = [
+        msgspec.structs.replace(state, runtime=msgspec.structs.replace(state.runtime, devices=(change, *others)))
+        for state in [full_node(29)]
+        for change in (first, full_node(30).runtime.devices[0])
+    ]
+    everything = itertools.cycle([encode(state) for state in states])
+    changed = itertools.cycle([encode(state, memory=memory) for state in states])
+
+    assert best(lambda: publisher.publish(next(changed))) < best(lambda: publisher.publish(next(everything))) / 2

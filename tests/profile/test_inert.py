@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simnode.nvml.encode import encode
+from simnode.nvml.encode import Records, encode
 from simnode.profile import Compiler, Options, ProfileError, load_board, load_text
 from simnode.profile.document import load
 from simnode.profile.inert import DEVICE_KEYS, NODE_KEYS, PROFILE_KEYS, inert, note, without_effect
@@ -59,7 +59,7 @@ def compiled(board: str, *assignments: str) -> State:
 
 
 @cache
-def base_of(board: str, *assignments: str) -> tuple[State, bytes]:
+def base_of(board: str, *assignments: str) -> tuple[State, Records]:
     """A node to compare with, and its image."""
     state = compiled(board, *assignments)
     return state, encode(state)

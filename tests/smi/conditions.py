@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from simnode.nvml.encode import encode
 from simnode.state import ProcessSpec, Refusal, State, Value
 from tests.smi.nodes import (
     OTHERS_MEMORY,
     Partition,
     addressed,
     change,
+    encoded,
     lost,
     named,
     node,
@@ -173,7 +173,7 @@ def _mixed(seed: int) -> State:
 
 
 def _published(make: Make) -> bytes:
-    return encode(make())
+    return encoded(make())
 
 
 def _partitioned(gpus: dict[int, tuple[Partition, ...]], processes: tuple[ProcessSpec, ...] = ()) -> bytes:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from simnode.nvml.cells import IMAGE
-from simnode.nvml.encode import encode
+from simnode.nvml.cells import DEVICE, IMAGE, NODE
 from simnode.nvml.image import Publisher
 from simnode.state import State
 from tests import sanitized
 from tests.conftest import Obtain
 from tests.smi.conditions import CONDITIONS
+from tests.smi.nodes import encoded
 
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "src" / "simnode" / "_native"
@@ -92,13 +92,14 @@ class Images:
         return folder
 
 
-def publish(encoded: bytes, folder: Path) -> None:
+def publish(block: bytes, folder: Path) -> None:
     """A new image in the folder, which holds what was encoded."""
     path = folder / "image.1"
     path.touch()
     os.truncate(path, IMAGE.size)
     with Publisher(path) as publisher:
-        publisher.publish(encoded)
+        devices = range(NODE.size, len(block), DEVICE.size)
+        publisher.publish((block[: NODE.size], *(block[at : at + DEVICE.size] for at in devices)))
 
 
 @pytest.fixture(scope="session")
@@ -144,7 +145,7 @@ def publish_state(tmp_path: Path) -> Callable[[State], Path]:
     """Makes an image of a state; the folder."""
 
     def publish_one(state: State) -> Path:
-        publish(encode(state), tmp_path)
+        publish(encoded(state), tmp_path)
         return tmp_path
 
     return publish_one

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from simnode.nvml.cells import CELLS, DEVICE, NODE
-from simnode.nvml.encode import encode
 from simnode.profile import Options, compile_state, load_board
 from simnode.state import LinkSpec, Refusal, State, Value
 from tests.smi.conditions import READINGS
-from tests.smi.nodes import DRIVER, change, linked, node
+from tests.smi.nodes import DRIVER, change, encoded, linked, node
 
 MOST_GPUS = 64
 CODES = (3, 4, 6, 15, 16, 21, 25, 26, 999)
@@ -84,7 +83,7 @@ REFUSALS: dict[str, Callable[[], State]] = {
 
 
 def _links(links: Mapping[int, Sequence[LinkSpec]], gpus: int = 6) -> bytes:
-    return encode(linked(node(gpus), links))
+    return encoded(linked(node(gpus), links))
 
 
 def _switched(*active: bool) -> tuple[LinkSpec, ...]:
@@ -98,7 +97,7 @@ def _bridge(gpu: int, *active: bool) -> tuple[LinkSpec, ...]:
 
 def _masks(cpus: Sequence[Iterable[int]], nodes: Sequence[Iterable[int]]) -> bytes:
     """A node whose GPUs are near these CPUs and NUMA nodes."""
-    block = bytearray(encode(node(len(cpus))))
+    block = bytearray(encoded(node(len(cpus))))
     for gpu, numbers in enumerate(zip(cpus, nodes, strict=True)):
         for name, near in zip(("cpu_affinity", "memory_affinity"), numbers, strict=True):
             start = NODE.size + gpu * DEVICE.size + DEVICE.offsets[name]
@@ -110,7 +109,7 @@ def _masks(cpus: Sequence[Iterable[int]], nodes: Sequence[Iterable[int]]) -> byt
 
 def _levels() -> bytes:
     """A node in which every two GPUs are at another distance and reach one another in another way."""
-    block = bytearray(encode(node(8)))
+    block = bytearray(encoded(node(8)))
     for gpu in range(8):
         start = NODE.size + gpu * DEVICE.size
         for other in range(8):
@@ -139,11 +138,11 @@ NEAR_NODES: tuple[str, ...] = ("", "0", "0-5", "0,2-17", "1,18-33", "63", "1,3,5
 
 
 def _board(name: str) -> bytes:
-    return encode(compile_state(load_board(name), Options(driver_version=DRIVER), {}))
+    return encoded(compile_state(load_board(name), Options(driver_version=DRIVER), {}))
 
 
 def _refusing(key: str, code: int) -> bytes:
-    return encode(change(node(3), {key: Refusal(code)}, 1))
+    return encoded(change(node(3), {key: Refusal(code)}, 1))
 
 
 LINKS: dict[str, Callable[[], bytes]] = {
@@ -163,8 +162,8 @@ LINKS: dict[str, Callable[[], bytes]] = {
         {0: _bridge(1, True, True, False, True), 1: _bridge(0, True, True, False, True), 2: _bridge(3, True), 3: ()},
     ),
     "none": partial(_links, dict.fromkeys(range(6), ())),
-    "architectures": lambda: encode(fleet({"architecture": number} for number in range(12))),
-    "numa-nodes": lambda: encode(fleet({"numa_node": number} for number in (0, 2, 10, Refusal(3), Refusal(999)))),
+    "architectures": lambda: encoded(fleet({"architecture": number} for number in range(12))),
+    "numa-nodes": lambda: encoded(fleet({"numa_node": number} for number in (0, 2, 10, Refusal(3), Refusal(999)))),
     "near": lambda: _masks([_ranges(text) for text in NEAR_CPUS], [_ranges(text) for text in NEAR_NODES]),
     "levels": _levels,
     **{f"board-{board}": partial(_board, board) for board in BOARDS},

@@ -26,6 +26,11 @@ def node(gpus: int = 2, driver: str = DRIVER) -> State:
     return compile_state(load_board("h100"), Options(gpus=gpus, driver_version=driver), {})
 
 
+def encoded(state: State) -> bytes:
+    """The records of the node and its devices, one after another."""
+    return b"".join(encode(state))
+
+
 def reading(values: Mapping[str, Value], *, gpus: int = 2, only: int | None = None) -> State:
     """A node on every GPU of which, or only on one, these cells read these values."""
     return change(node(gpus), values, only)
@@ -94,7 +99,7 @@ class Partition:
 
 def partitioned(state: State, gpus: Mapping[int, tuple[Partition, ...]]) -> bytes:
     """The publish of `state` with MIG devices on these GPUs, as the compiler of MIG layouts will make them."""
-    block = bytearray(encode(state))
+    block = bytearray(encoded(state))
     for gpu, partitions in gpus.items():
         for place, partition in enumerate(partitions):
             start = NODE.size + gpu * DEVICE.size + DEVICE.offsets["mig"] + place * MIG.size

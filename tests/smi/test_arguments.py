@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from simnode.nvml.encode import encode
 from tests.smi.conftest import OURS, Images, Screen, Smi, publish
-from tests.smi.nodes import lost, node
+from tests.smi.nodes import encoded, lost, node
 
 STAMP = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 1-3]\d \d\d:\d\d:\d\d \d{4}|\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}")
 CSV = "--query-gpu=index --format=csv"
@@ -257,14 +256,14 @@ def test_seconds_are_counted(every: str, loops: dict[str, tuple[list[str], float
 
 def last_round(smi: Smi, folder: Path, *arguments: str) -> tuple[int, str]:
     """Exit code and last screen of a loop between two rounds of which a GPU is lost."""
-    publish(encode(node(2)), folder)
+    publish(encoded(node(2)), folder)
     environ = {"SIMNODE_IMAGE": str(folder), "TZ": "UTC", "LD_LIBRARY_PATH": str(smi.libraries or "")}
     command = [str(smi.program), *arguments, "-lms", "500"]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         running.stdout.readline()
         time.sleep(0.2)
-        publish(encode(lost(1, gpus=2)), folder)
+        publish(encoded(lost(1, gpus=2)), folder)
         shown, _ = running.communicate(timeout=20)
     return running.returncode, STAMP.split(shown)[-1]
 
@@ -277,13 +276,13 @@ def test_a_gpu_that_is_lost_ends_a_loop(arguments: list[str], tmp_path: Path, re
 
 def test_a_gpu_that_is_lost_ends_no_loop_of_a_csv_query(tmp_path: Path) -> None:
     """Each property says that it is."""
-    publish(encode(node(2)), tmp_path)
+    publish(encoded(node(2)), tmp_path)
     command = [str(OURS), "--query-gpu=index,name", "--format=csv,noheader", "-lms", "20"]
     environ = {"SIMNODE_IMAGE": str(tmp_path)}
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         running.stdout.readline()
-        publish(encode(lost(1, gpus=2)), tmp_path)
+        publish(encoded(lost(1, gpus=2)), tmp_path)
         line = next(line for line in running.stdout if "lost" in line)
         assert running.poll() is None
         running.kill()

@@ -52,6 +52,8 @@ _COUNTER = struct.Struct("<QQQ48xI4x")
 _LINK = struct.Struct(f"<10IQQQ{layout.COUNTER.size}s{layout.COUNTER.size}s")
 
 
+Records = tuple[bytes, ...]
+"""The node's record, then one per device."""
 _Parts = tuple[DeviceRuntime, tuple[object, ...]]
 
 
@@ -63,11 +65,11 @@ class Memory:
         self.records: dict[int, tuple[_Parts, bytes]] = {}
 
 
-def encode(state: State, facts: Facts = Facts(), memory: Memory | None = None) -> bytes:  # noqa: B008  frozen
+def encode(state: State, facts: Facts = Facts(), memory: Memory | None = None) -> Records:  # noqa: B008  frozen
     """The node's and the devices' records for `state`. Raises ImageError for what no cell can hold.
 
     `facts` settle what follows the daemons of the node: a `fabric.state` of "auto". With the `memory` of an earlier
-    call a device that has not changed is not encoded anew.
+    call the record of a device that has not changed is the very same.
     """
     devices = state.devices
     if len(devices) > layout.MAX_DEVICES:
@@ -92,7 +94,7 @@ def encode(state: State, facts: Facts = Facts(), memory: Memory | None = None) -
             raise ImageError(f"device {device.index}: {error}") from None
         memory.records[at] = parts, block
         blocks.append(block)
-    return b"".join(blocks)
+    return tuple(blocks)
 
 
 def _amended(known: tuple[_Parts, bytes] | None, parts: _Parts) -> bytes | None:

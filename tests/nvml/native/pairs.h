@@ -35,6 +35,21 @@ static inline void *map_file(const char *path, size_t size, int writable)
     return map;
 }
 
+int sn_publish_open(struct sn_image *image);
+uint64_t sn_publish(struct sn_image *image, const struct sn_node *wanted, const struct sn_device *const device[],
+                    uint64_t settled, const char *boot_id);
+
+/* Publishes an encoded node in one piece: its record, then those of its devices. */
+static inline uint64_t publish_blob(struct sn_image *image, const void *blob, const char *boot_id)
+{
+    const struct sn_node *node = blob;
+    const struct sn_device *records = (const struct sn_device *)(node + 1), *device[SN_MAX_DEVICES];
+
+    for (uint32_t i = 0; i < node->device_count; i++)
+        device[i] = &records[i];
+    return sn_publish(image, node, device, 0, boot_id);
+}
+
 /* What one consistent read takes of the image. */
 struct pairs {
     uint64_t x;

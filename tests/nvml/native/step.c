@@ -15,8 +15,6 @@
 #define BOOT "11111111-2222-3333-4444-555555555555"
 #define EVENT_KEY UINT64_C(0x9E3779B97F4A7C15)
 
-int sn_publish_open(struct sn_image *image);
-uint64_t sn_publish(struct sn_image *image, const void *wanted, const char *boot_id);
 uint64_t sn_publish_event(struct sn_image *image, uint32_t device, uint64_t type, uint64_t data, uint32_t gpu_instance,
                           uint32_t compute_instance);
 
@@ -110,7 +108,7 @@ static void take_over(int which)
         check_events(copy);
         return;
     }
-    if (sn_publish(copy, blob[which], BOOT) != done + 1)
+    if (publish_blob(copy, blob[which], BOOT) != done + 1)
         wrong = "the next publish has another number";
     if (sn_slot_of(copy, done + 1)->node.generation != ((const struct sn_node *)blob[which])->generation)
         wrong = "the next publish is not what was wanted";
@@ -125,7 +123,7 @@ static void child(void)
     if (events)
         sn_publish_event(image, 0, 1, (image->header.event_total + 1) * EVENT_KEY, 0, 0);
     else
-        sn_publish(image, blob[1], BOOT);
+        publish_blob(image, blob[1], BOOT);
     _exit(0);
 }
 
@@ -147,8 +145,8 @@ int main(int argc, char **argv)
     start = mmap(NULL, sizeof(*start), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     devices = ((const struct sn_node *)blob[0])->device_count;
     sn_publish_open(image);
-    sn_publish(image, blob[1], BOOT);
-    sn_publish(image, blob[0], BOOT);
+    publish_blob(image, blob[1], BOOT);
+    publish_blob(image, blob[0], BOOT);
     for (uint64_t i = 1; events && i <= SN_MAX_EVENTS; i++)
         sn_publish_event(image, 0, 1, i * EVENT_KEY, 0, 0);
     usleep(50000);

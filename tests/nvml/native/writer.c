@@ -6,9 +6,6 @@
 
 #include <sys/stat.h>
 
-int sn_publish_open(struct sn_image *image);
-uint64_t sn_publish(struct sn_image *image, const void *wanted, const char *boot_id);
-
 int main(int argc, char **argv)
 {
     struct stat status;
@@ -24,5 +21,5 @@ int main(int argc, char **argv)
     if (sn_publish_open(image) != 0)
         return 3;
     for (uint64_t n = sn_done(image);; n++)
-        sn_publish(image, blobs + n % count * ((size_t)status.st_size / count), argv[4]);
+        publish_blob(image, blobs + n % count * ((size_t)status.st_size / count), argv[4]);
 }
