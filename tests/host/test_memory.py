@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simnode.host import Directory, File, Link, LiveFile, Tree, memory
+from simnode.host import Directory, File, Link, LiveFile, Tree, ctimes, memory
 from simnode.host.plan import Drawing
 from tests.host.scene import host
 
@@ -104,7 +104,7 @@ def test_what_is_altered_in_the_tick_of_the_clock_in_which_it_was_made_is_seen(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tick = 3600 * 10**9
-    monkeypatch.setattr(memory, "_TICK_NS", tick)
+    monkeypatch.setattr(ctimes, "_TICK_NS", tick)
     monkeypatch.setattr(memory, "_OF_OTHER", lambda found: (found.st_ino, found.st_ctime_ns // tick * tick))
     one = host(root)
     one.converge("gpu", TREE)

@@ -66,8 +66,8 @@ def journal_path(owner: str) -> str:
 
 def load(beneath: Beneath, owner: str, boot_id: str, parsed: Parsed[Entries]) -> Entries:
     """The owner's entries, without identities if another boot wrote them. Raises DamagedError."""
-    record = records.read(beneath, journal_path(owner))
-    return _NONE if record is None else parsed.of(record, lambda record: _parsed(record, boot_id))
+    entries = parsed.read(beneath, journal_path(owner), lambda record: _parsed(record, boot_id))
+    return _NONE if entries is None else entries
 
 
 def _parsed(record: bytes, boot_id: str) -> Entries:

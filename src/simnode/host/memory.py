@@ -12,6 +12,7 @@ from operator import attrgetter
 
 from msgspec import Struct, field
 
+from simnode.host import ctimes
 from simnode.host.ground import Ground
 from simnode.host.journal import Entries
 from simnode.host.parents import Ledger
@@ -21,7 +22,6 @@ from simnode.host.tree import Tree
 
 _OF_DIRECTORY = attrgetter("st_dev", "st_ino", "st_mode")
 _OF_OTHER = attrgetter("st_ino", "st_ctime_ns")
-_TICK_NS = 10_000_000
 
 
 class Sight(Struct):
@@ -36,8 +36,8 @@ class Sight(Struct):
     mounts: list[int] = field(default_factory=list)
 
     def settled(self, before_ns: int) -> bool:
-        """True if whatever was altered since `before_ns` has another ctime; that is as coarse as the kernel's clock."""
-        return max(self.others[1::2], default=0) < before_ns - _TICK_NS
+        """True if whatever was altered since `before_ns` has another ctime."""
+        return ctimes.settled(max(self.others[1::2], default=0), before_ns)
 
 
 class Standing(Struct, frozen=True):

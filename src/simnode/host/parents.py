@@ -62,8 +62,8 @@ def ledger_path(name: str) -> str:
 
 def load(shelf: Shelf, boot_id: str, parsed: Parsed[Ledger]) -> Ledger:
     """The ledger as it was last written, which nobody may alter. Raises DamagedError."""
-    record = records.read(shelf.beneath, shelf.ledger)
-    return Ledger() if record is None else parsed.of(record, lambda record: _parsed(record, shelf.ledger, boot_id))
+    ledger = parsed.read(shelf.beneath, shelf.ledger, lambda record: _parsed(record, shelf.ledger, boot_id))
+    return Ledger() if ledger is None else ledger
 
 
 def _parsed(record: bytes, path: str, boot_id: str) -> Ledger:

@@ -11,19 +11,24 @@ import errno
 import json
 import os
 import stat
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from simnode.host import syscalls
+from simnode.host.ctimes import settled
 from simnode.host.paths import STATE, Beneath, BlockedError, parent_of, temporary
 
 JOURNALS = f"{STATE}/journal"
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 
 T = TypeVar("T")
+_Seen = tuple[int, int, int]
+_seen: Callable[[os.stat_result], _Seen] = attrgetter("st_dev", "st_ino", "st_ctime_ns")
 
 
 class Shelf(Struct, frozen=True):
@@ -42,29 +47,33 @@ class Parsed(Generic[T]):
 
     def __init__(self) -> None:
         self._latest: tuple[bytes, T] | None = None
+        self._seen: _Seen | None = None
 
-    def of(self, record: bytes, parse: Callable[[bytes], T]) -> T:
-        """What `record` says, which nobody may alter. Raises what `parse` raises."""
-        latest = self._latest
-        if latest is None or latest[0] != record:
-            self._latest = latest = record, parse(record)
-        return latest[1]
+    def read(self, beneath: Beneath, path: str, parse: Callable[[bytes], T]) -> T | None:
+        """What the record at `path` (ending in .json) says, which nobody may alter; None if there is none.
 
-
-def read(beneath: Beneath, path: str) -> bytes | None:
-    """The record at `path` (ending in .json), None if there is none. Raises DamagedError."""
-    try:
-        found = beneath.stat(path)
-        if found is None:
+        Raises DamagedError, and what `parse` raises.
+        """
+        before = time.time_ns()
+        try:
+            found = beneath.stat(path)
+            if found is None:
+                return None
+            seen = _seen(found)
+            if self._latest is not None and seen == self._seen:
+                return self._latest[1]
+            if not stat.S_ISREG(found.st_mode):
+                raise DamagedError(path)
+            with os.fdopen(beneath.open(path), "rb") as file:
+                record = file.read()
+        except FileNotFoundError:
             return None
-        if not stat.S_ISREG(found.st_mode):
-            raise DamagedError(path)
-        with os.fdopen(beneath.open(path), "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
-    except BlockedError:
-        raise DamagedError(path) from None
+        except BlockedError:
+            raise DamagedError(path) from None
+        if self._latest is None or self._latest[0] != record:
+            self._latest = record, parse(record)
+        self._seen = seen if settled(found.st_ctime_ns, before) else None
+        return self._latest[1]
 
 
 def decoded(record: bytes) -> object:
