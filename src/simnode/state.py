@@ -7,6 +7,8 @@ Nothing here does I/O. The names are those of the reference node-agent API, in P
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from simnode.partitions import MIGState
 from simnode.spec import Spec
 
@@ -298,8 +300,7 @@ class State(Spec, frozen=True):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, State):
             return NotImplemented
-        mine = (getattr(self, name) for name in _COMPARED)
-        return all(value == getattr(other, name) for value, name in zip(mine, _COMPARED, strict=True))
+        return bool(_all_but_generation(self) == _all_but_generation(other))
 
     def __hash__(self) -> int:
         return hash((self.software, self.node_shape, self.devices))
@@ -333,10 +334,11 @@ class State(Spec, frozen=True):
 
     def same_structure(self, other: State) -> bool:
         """True if only `runtime` (or `generation`) differs: a patch will do."""
-        return all(getattr(self, name) == getattr(other, name) for name in _COMPARED if name != "runtime")
+        return bool(_all_but_runtime(self) == _all_but_runtime(other))
 
 
-_COMPARED = tuple(name for name in State.__struct_fields__ if name != "generation")
+_all_but_generation = attrgetter(*(name for name in State.__struct_fields__ if name != "generation"))
+_all_but_runtime = attrgetter(*(name for name in State.__struct_fields__ if name not in ("generation", "runtime")))
 
 
 FactValue = bool | int | str

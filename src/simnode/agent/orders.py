@@ -40,6 +40,7 @@ Mode = Literal["lost", "fallen_off_bus", "ecc_uncorrectable"]
 _XIDS: dict[str | None, int] = {"fallen_off_bus": 79, "ecc_uncorrectable": 48}
 _LOG = logging.getLogger("simnode.control")
 _PATIENCE = 45.0
+_SHORT = 512  # bytes of a request that is parsed in less time than a thread takes to begin
 _OTHER_VERSIONS = ("535.261.03", "550.163.01")
 _WAITING = "after_calls/probability have no effect yet"
 
@@ -165,16 +166,18 @@ class Orders:
             case Status():
                 known = await self._source.ask(_status)
                 return {**known, "health": self._health(), "source_error": self._source.error}
-        return await self._change(order)
+        return await self._change(order, short=len(line) <= _SHORT)
 
-    async def _change(self, order: Set | Reset | Inject | Skew | Clear) -> Answer:
+    async def _change(self, order: Set | Reset | Inject | Skew | Clear, *, short: bool) -> Answer:
         if isinstance(order, Reset) and order.gpu is None and not order.keys:
             state = await self._source.start_over()
             await self._published(state.generation)
             return {"generation": state.generation}
         if isinstance(order, Skew):
             order = Set((f"{LOADED}={await self._other_version(order)}",))
-        patch = await in_thread(partial(_patch, order)) if isinstance(order, Set) else None
+        patch = None
+        if isinstance(order, Set):
+            patch = _patch(order) if short else await in_thread(partial(_patch, order))
 
         def edit(compiler: Compiler, state: State, old: Overrides) -> Overrides:
             if isinstance(order, Set):

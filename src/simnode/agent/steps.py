@@ -65,6 +65,11 @@ class Steps:
         self._record = record
         self._supervisor = supervisor
         self._keepers = 0
+        # Asked once: whether one has a role takes longer than most of what follows.
+        self._patchers = [(seat, seat.simulator) for seat in seats if isinstance(seat.simulator, Patcher)]
+        self._daemons = [(seat, seat.simulator) for seat in seats if isinstance(seat.simulator, Daemon)]
+        self._appliers = [(seat, seat.simulator) for seat in seats if isinstance(seat.simulator, Applier)]
+        self._planners = [(seat, seat.simulator) for seat in seats if isinstance(seat.simulator, Planner)]
         self.again = Again.NO
         self.structure: Wanted | None = None
         self.runtime: Wanted | None = None
@@ -108,11 +113,7 @@ class Steps:
     async def patch(self, wanted: Wanted) -> Failures:
         """Let the image read it."""
         self.runtime = None
-        calls = (
-            (seat, partial(seat.simulator.patch, *wanted))
-            for seat in self._seats
-            if isinstance(seat.simulator, Patcher)
-        )
+        calls = ((seat, partial(simulator.patch, *wanted)) for seat, simulator in self._patchers)
         failures = await self._everybody("patch", calls)
         if not failures:
             self.runtime = wanted
@@ -120,11 +121,7 @@ class Steps:
 
     async def reload(self, wanted: Wanted) -> Failures:
         """Tell the daemons; all are told again if one could not be."""
-        calls = (
-            (seat, partial(seat.simulator.reload, *wanted))
-            for seat in self._seats
-            if isinstance(seat.simulator, Daemon)
-        )
+        calls = ((seat, partial(simulator.reload, *wanted)) for seat, simulator in self._daemons)
         failures = await self._everybody("reload", calls)
         self.followed = None if failures else wanted
         return failures
@@ -132,11 +129,7 @@ class Steps:
     async def apply(self, wanted: Wanted) -> Failures:
         """Publish it."""
         self.applied = wanted
-        calls = (
-            (seat, partial(seat.simulator.apply, *wanted))
-            for seat in self._seats
-            if isinstance(seat.simulator, Applier)
-        )
+        calls = ((seat, partial(simulator.apply, *wanted)) for seat, simulator in self._appliers)
         failures = await self._timed("apply", fail_fast("apply", calls, self._config.deadline))
         self.published = None if failures else wanted
         self.unapplied = bool(failures)
@@ -160,8 +153,7 @@ class Steps:
 
         They are asked one after another until one has: threads that only look get into one another's way.
         """
-        planners = [(seat, seat.simulator) for seat in self._seats if isinstance(seat.simulator, Planner)]
-        if changed and len(planners) < len(self._seats):
+        if changed and len(self._planners) < len(self._seats):
             return True
         plans: list[bool] = []
 
@@ -169,7 +161,7 @@ class Steps:
             plans.append(await planner.plan(*wanted))
 
         async def ask_in_turn() -> Failures:
-            for seat, planner in planners:
+            for seat, planner in self._planners:
                 failures = await to_the_end("plan", [(seat, partial(ask, planner))], self._config.deadline)
                 if failures or any(plans):
                     return failures
@@ -183,11 +175,7 @@ class Steps:
         if self.applied is not None and same_structure(old, wanted):
             return ()
         self.published = None
-        calls = (
-            (seat, partial(seat.simulator.narrow, old, wanted))
-            for seat in self._seats
-            if isinstance(seat.simulator, Applier)
-        )
+        calls = ((seat, partial(simulator.narrow, old, wanted)) for seat, simulator in self._appliers)
         return await self._everybody("narrow", calls)
 
     async def _acquire(self) -> Failures:

@@ -32,6 +32,8 @@ _MASK = (
 _ALWAYS = Mask.Q_OVERFLOW | Mask.UNMOUNT | Mask.IGNORED | Mask.DELETE_SELF | Mask.MOVE_SELF
 _VANISHED = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP))
 _ATTEMPTS = 5
+_ENOUGH = 64  # events: more than an update of a ConfigMap brings, and little enough for the event loop
+_CHUNK = 1 << 16
 
 
 class Watching:
@@ -61,6 +63,7 @@ class Watching:
         try:
             if self._inotify is None:
                 self._inotify = Inotify(sync_timeout=0)
+                os.set_blocking(self._inotify.fd, False)
             for path in self._paths:
                 for _ in range(_ATTEMPTS):
                     if self._follow(self._inotify, path):
@@ -77,11 +80,14 @@ class Watching:
         self._blind = refused
 
     def changed(self) -> bool:
-        """True if anything that matters has happened since the last call."""
+        """True if anything that matters has happened since the last call, or more than can be told in no time."""
         if self._inotify is None:
             return False
         changed = False
-        for event in self._inotify:
+        for count, event in enumerate(self._inotify):
+            if count >= _ENOUGH:
+                self._skip()
+                changed = True
             watch = event.watch
             if watch is None:
                 changed = changed or bool(event.mask & Mask.Q_OVERFLOW)
@@ -93,6 +99,12 @@ class Watching:
             if event.mask & _ALWAYS or name in names or name.startswith(".."):
                 changed = True
         return changed
+
+    def _skip(self) -> None:
+        """Pass over whatever has happened by now: the caller will look at what came of it."""
+        with suppress(BlockingIOError):
+            while True:
+                os.read(self.descriptor, _CHUNK)
 
     def close(self) -> None:
         """Watch nothing any more."""
