@@ -1,7 +1,8 @@
 /*
  * Writes the slot that no reader should be reading, then flips. Wait-free for readers; the publisher may be stopped or
  * killed between any two instructions. A slot is brought up to date by comparing: whatever an earlier publish, complete
- * or not, left in it, it equals what is wanted afterwards, and little is written when little changes.
+ * or not, left in it, it equals what is wanted afterwards, and little is written when little changes. Only what its caller
+ * vouches for is passed over.
  */
 #include "publish.h"
 

@@ -117,6 +117,16 @@ def test_a_set_that_changes_nothing_keeps_the_generation(node: Node) -> None:
     assert node.set(0, f"{TEMPERATURE}=56")["generation"] == generation + 1
 
 
+@pytest.mark.parametrize("verb", ["set", "get", "reset"])
+def test_of_a_crowd_of_wrong_keys_each_is_told(node: Node, verb: str) -> None:
+    keys = [f"thermal.temperature_gpu_{number}" for number in range(500)]
+    asked = {"assignments": [f"{key}=1" for key in keys]} if verb == "set" else {"keys": keys}
+    code, faults = refusal(node, verb, gpu=3, **asked)
+    assert (code, len(faults)) == (REFUSED, 500)
+    assert faults[0].endswith('is no known key; did you mean "temperature_gpu_c"?')
+    assert faults[-1].endswith(f"{keys[-1]}: is no known key")
+
+
 @pytest.mark.parametrize(
     ("verb", "fields", "said"),
     [

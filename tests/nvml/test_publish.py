@@ -130,6 +130,33 @@ def test_a_record_that_stays_is_in_both_slots_however_often_others_change(
             assert shown(image) == [struct.unpack_from("<I", each, AT)[0] for each in devices], turn
 
 
+def test_after_a_publish_that_was_broken_off_nothing_is_taken_for_granted(
+    image: Path, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an exception from outside, once the image holds it."""
+    one, two = encode(node(runtime({WORD: 1}))), encode(node(runtime({WORD: 2})))
+    publisher.publish(one)
+    publisher.publish(one)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(publisher, "_native", Interrupted(publisher))
+        publisher.publish(two)
+
+    for _ in range(3):
+        publisher.publish(one)
+        assert shown(image) == [1]
+
+
+class Interrupted:
+    """Publishes, and never returns."""
+
+    def __init__(self, publisher: Publisher) -> None:
+        self._native = publisher._native
+
+    def sn_publish(self, *arguments: object) -> None:
+        self._native.sn_publish(*arguments)
+        raise KeyboardInterrupt
+
+
 AT = DEVICE.offsets[BY_KEY[WORD].member]
 
 

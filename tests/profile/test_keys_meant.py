@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from simnode.profile import ProfileError
+from simnode.profile import ProfileError, keys, load_board, load_text, shapes
 from simnode.profile.keys import described, dotted, group, wrong_key
 from simnode.profile.overrides import assignments
 from simnode.profile.schema import DEVICE_DEFAULTS, NODE_SECTIONS
@@ -28,6 +31,44 @@ def test_a_key_that_is_near_is_asked_for(key: str, meant: str) -> None:
     assert wrong_key(key, DEVICE_DEFAULTS).startswith(f"is no known key; did you mean {meant}")
     with pytest.raises(ProfileError, match="did you mean"):
         assignments([f"{key}=1"])
+
+
+CROWD = 1000
+
+
+def _in_assignments() -> None:
+    assignments([f"thermal.temperature_gpu_{number}=1" for number in range(CROWD)])
+
+
+def _in_one_assignment() -> None:
+    assignments([f"thermal={{{', '.join(f'temperature_gpu_{number}: 1' for number in range(CROWD))}}}"])
+
+
+def _in_a_profile() -> None:
+    keys = "\n".join(f"temperature_gpu_{number}: 1" for number in range(CROWD)).encode()
+    load_text(load_board("h100").raw + keys, "p.yaml")
+
+
+@pytest.mark.parametrize("say", [_in_assignments, _in_one_assignment, _in_a_profile])
+def test_of_a_crowd_of_wrong_keys_only_the_first_are_asked_for(
+    say: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a request of a megabyte would keep an agent busy for minutes."""
+    looked: list[str] = []
+    for module in (shapes, keys):
+
+        def near(name: str, *others: Any, near: Callable[..., tuple[str, ...]] = shapes.near) -> tuple[str, ...]:
+            looked.append(name)
+            return near(name, *others)
+
+        monkeypatch.setattr(module, "near", near)
+    with pytest.raises(ProfileError) as raised:
+        say()
+    first, *_, last = [fault.message for fault in raised.value.faults]
+    assert len(raised.value.faults) == CROWD
+    assert first.startswith("is no known key; did you mean")
+    assert last == "is no known key"
+    assert len(looked) < 50
 
 
 @pytest.mark.parametrize("key", ["nonsense", "system", "thermal.zzz", "a.b"])

@@ -177,3 +177,29 @@ def test_the_anchors_left_out_are_those_of_every_counter() -> None:
     counters = [cell for cell in CELLS if cell.kind == "counter"]
     links = next(member.count for member in DEVICE.members if member.name == "link")
     assert len(ANCHORS) == len(counters) + 2 * links
+
+
+def test_what_somebody_wrote_over_an_idle_device_is_mended_by_the_first_patch_after_a_look(tmp_path: Path) -> None:
+    def at(degrees: int) -> State:
+        values = [(("thermal.temperature_gpu_c", degrees if gpu == 0 else 30),) for gpu in range(GPUS)]
+        return node([DeviceRuntime(each) for each in values])
+
+    async def test() -> list[list[bytes]]:
+        driver = GPUDriver(Host(tmp_path, boot_id="boot"), FILES, "none")
+        facts = Facts()
+        await driver.stage(at(30), facts)
+        for degrees in (31, 32, 33):
+            await driver.patch(at(degrees), facts)
+        whole = read(tmp_path)
+        with (tmp_path / IMAGE_PATH).open("r+b") as image:
+            for slot in range(2):
+                place = IMAGE.offsets["slot"] + slot * SLOT.size + SLOT.offsets["device"] + 2 * DEVICE.size
+                image.seek(place + DEVICE.offsets["thermal_temperature_gpu_c"])
+                image.write(b"\xff")
+        damaged = read(tmp_path)
+        await driver.plan(at(33), facts)
+        await driver.patch(at(34), facts)
+        return [whole, damaged, read(tmp_path)]
+
+    whole, damaged, mended = asyncio.run(test())
+    assert damaged[3] != mended[3] == whole[3]

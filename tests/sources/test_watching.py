@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def test_of_a_crowd_of_changes_no_more_is_looked_at_than_the_event_loop_can_bear
 
     assert watching.changed()
     assert len(seen) < CROWD / 10
+    watching.attach()
     assert not watching.changed()
 
 
@@ -64,32 +66,47 @@ def test_what_happens_beside_the_file_is_no_change(watching: Watching, file: Pat
 def test_after_a_crowd_the_next_change_is_noticed(watching: Watching, file: Path) -> None:
     crowd(file)
     assert watching.changed()
+    watching.attach()
 
     file.write_text("new")
     assert watching.changed()
     assert not watching.changed()
 
 
-def test_a_directory_that_went_in_a_crowd_is_watched_again(tmp_path: Path) -> None:
-    """The kernel's last word of the old one may have been passed over."""
+def test_directories_that_go_in_a_crowd_leave_nothing_behind(tmp_path: Path) -> None:
+    """The kernel's last word of an old one may have been passed over."""
     file = tmp_path / "directory/file"
-    for _ in range(3):
+    watching = Watching((file,), LOG)
+    watched = []
+    for _ in range(5):
         file.parent.mkdir()
         file.write_text("")
-        watching = Watching((file,), LOG)
         watching.attach()
+        assert watching._inotify is not None
+        watched.append(len(watching._inotify.watches))
+        assert not watching.changed()
         crowd(file)
         file.unlink()
         file.parent.rmdir()
         assert watching.changed()
+    watching.close()
+    assert len(set(watched)) == 1
+
+
+def test_a_crowd_is_got_through_where_inotify_refuses_another_instance(
+    watching: Watching, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> Inotify:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("simnode.sources.watching.Inotify", refuse)
+    crowd(file)
+    looks = 0
+    while watching.changed():
         watching.attach()
-        assert not watching.changed()
-        file.parent.mkdir()
-        file.write_text("")
-        assert watching.changed()
-        watching.attach()
-        file.write_text("new")
-        assert watching.changed()
-        file.unlink()
-        file.parent.rmdir()
-        watching.close()
+        looks += 1
+    assert 1 < looks < CROWD
+    assert not watching.blind
+
+    file.write_text("new")
+    assert watching.changed()

@@ -27,7 +27,7 @@ from simnode.profile.inert import DEVICE_KEYS, NODE_KEYS, note, without_effect
 from simnode.profile.keys import wrong_key
 from simnode.profile.overrides import assignments, merge
 from simnode.profile.schema import DERIVED, DEVICE, DEVICE_DEFAULTS, NODE_SECTIONS, U32
-from simnode.profile.shapes import Table, number, text
+from simnode.profile.shapes import MOST_ADVISED, Table, number, text
 from simnode.refusals import told
 from simnode.sources.file import FileSource
 from simnode.state import DeviceRuntime, DeviceSpec, State
@@ -40,7 +40,7 @@ Mode = Literal["lost", "fallen_off_bus", "ecc_uncorrectable"]
 _XIDS: dict[str | None, int] = {"fallen_off_bus": 79, "ecc_uncorrectable": 48}
 _LOG = logging.getLogger("simnode.control")
 _PATIENCE = 45.0
-_SHORT = 512  # bytes of a request that is parsed in less time than a thread takes to begin
+_SHORT = 512  # bytes of a request that nobody needs a thread of its own for
 _OTHER_VERSIONS = ("535.261.03", "550.163.01")
 _WAITING = "after_calls/probability have no effect yet"
 
@@ -175,14 +175,15 @@ class Orders:
             return {"generation": state.generation}
         if isinstance(order, Skew):
             order = Set((f"{LOADED}={await self._other_version(order)}",))
-        patch = None
-        if isinstance(order, Set):
-            patch = _patch(order) if short else await in_thread(partial(_patch, order))
+        patches: list[Node] = []
+        if isinstance(order, Set) and not short:
+            patches.append(await in_thread(partial(_patch, order)))
 
         def edit(compiler: Compiler, state: State, old: Overrides) -> Overrides:
             if isinstance(order, Set):
-                assert patch is not None
-                return assign(old, "node" if order.gpu is None else _target(state, order.gpu), patch)
+                if not patches:
+                    patches.append(_patch(order))
+                return assign(old, "node" if order.gpu is None else _target(state, order.gpu), patches[0])
             if isinstance(order, Reset):
                 aim = None if order.gpu is None else _target(state, order.gpu, old)
                 unlaid = [key for key in order.keys if not laid(old, key)]
@@ -206,7 +207,7 @@ class Orders:
 
         state = await self._source.change(edit)
         await self._published(state.generation)
-        return {"generation": state.generation, **({} if patch is None else _notes(order.gpu, patch))}
+        return {"generation": state.generation, **(_notes(order.gpu, patches[0]) if isinstance(order, Set) else {})}
 
     async def _other_version(self, order: Skew) -> str:
         """That of the order, else one that is not the driver's. Raises OrderError for the driver's own."""
@@ -249,7 +250,8 @@ def _patch(order: Set) -> Node:
     try:
         return assignments(order.assignments, "set", NODE_SECTIONS if order.gpu is None else DEVICE_DEFAULTS)
     except ProfileError as error:
-        raise ProfileError(tuple(_advised(fault, order.gpu) for fault in error.faults)) from None
+        advised = [_advised(fault, order.gpu, advise=at < MOST_ADVISED) for at, fault in enumerate(error.faults)]
+        raise ProfileError(tuple(advised)) from None
 
 
 def _notes(gpu: GPU | None, patch: Node) -> Answer:
@@ -258,15 +260,15 @@ def _notes(gpu: GPU | None, patch: Node) -> Answer:
     return {"notes": [f"set: {said}"]} if said else {}
 
 
-def _advised(fault: Fault, gpu: GPU | None) -> Fault:
-    """`fault`; of a key that belongs elsewhere, it says where."""
+def _advised(fault: Fault, gpu: GPU | None, *, advise: bool) -> Fault:
+    """`fault`; of a key that belongs elsewhere, it says where; `advise`: also of one that may be meant there."""
     if not isinstance(fault, UnknownKey):
         return fault
     if gpu is None:
         shape, place = DEVICE_DEFAULTS, "is a GPU's value: add --gpu N or --gpu all"
     else:
         shape, place = NODE_SECTIONS, "is the node's own value: leave out --gpu"
-    there = wrong_key(fault.key, shape)
+    there = wrong_key(fault.key, shape, advise=advise)
     if not there:
         return replace(fault, message=place)
     better = there.endswith("?") and not fault.message.endswith("?")
@@ -277,11 +279,13 @@ def _refuse_unknown(verb: str, keys: Iterable[str], gpu: GPU | None, shape: Tabl
     """Raises ProfileError for keys that neither a GPU's `shape` has nor, where no GPU is named, the node."""
     faults: list[Fault] = []
     for key in keys:
-        wrong = wrong_key(key, shape)
+        advise = len(faults) < MOST_ADVISED
+        wrong = wrong_key(key, shape, advise=advise)
         if wrong and gpu is None and key.partition(".")[0] in NODE_SECTIONS.keys:
-            wrong = wrong_key(key, NODE_SECTIONS)
+            wrong = wrong_key(key, NODE_SECTIONS, advise=advise)
         if wrong:
-            faults.append(_advised(UnknownKey(verb, key, None, wrong), "all" if gpu is None else gpu))
+            fault = UnknownKey(verb, key, None, wrong)
+            faults.append(_advised(fault, "all" if gpu is None else gpu, advise=advise))
     if faults:
         raise ProfileError(tuple(faults))
 
@@ -317,7 +321,7 @@ def _values(order: Get, compiler: Compiler, overrides: Overrides, state: State) 
     trees = {index: compiler.effective(index, overrides) for index in indices}
     held = {key for key in order.keys for tree in trees.values() if find(tree, key) is not None}
     _refuse_unknown("get", [key for key in order.keys if key not in held and key not in DERIVED], order.gpu, DEVICE)
-    own = [key for key in order.keys if order.gpu is None and not wrong_key(key, NODE_SECTIONS)]
+    own = [key for key in order.keys if order.gpu is None and not wrong_key(key, NODE_SECTIONS, advise=False)]
     keys = [key for key in order.keys if key not in own]
     found = {}
     for index, tree in trees.items() if keys or not own else ():

@@ -104,7 +104,11 @@ def _ordered(node: NodeWords, *, follow: bool) -> NodeOrder | int:
 
 def _as_said(fault: Fault, node: NodeWords) -> Fault:
     """`fault` with the name that the user wrote: of a variable, where that said what the option says."""
-    if isinstance(fault, UnknownKey) and fault.file == "--set" and not wrong_key(fault.key, NODE_SECTIONS):
+    if (
+        isinstance(fault, UnknownKey)
+        and fault.file == "--set"
+        and not wrong_key(fault.key, NODE_SECTIONS, advise=False)
+    ):
         message = "is the node's own value, and --set changes GPUs: see the other options, or write it into a profile"
         return replace(fault, message=message)
     return replace(fault, file=node.variables.get(fault.file, fault.file))

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from msgspec import Struct, field
 
-from simnode.host import ctimes
+from simnode.host.ctimes import settled
 from simnode.host.ground import Ground
 from simnode.host.journal import Entries
 from simnode.host.parents import Ledger
@@ -21,14 +21,14 @@ from simnode.host.records import Parsed
 from simnode.host.tree import Tree
 
 _OF_DIRECTORY = attrgetter("st_dev", "st_ino", "st_mode")
-_OF_OTHER = attrgetter("st_ino", "st_ctime_ns")
+_OF_OTHER = attrgetter("st_dev", "st_ino", "st_ctime_ns")
 
 
 class Sight(Struct):
     """What lay at all names of a tree: numbers one after another, for there are thousands.
 
-    `directories`: device, inode and mode of each. `others`: inode and ctime of each file and device, and of each
-    directory with links. `mounts`: what each stand-in is mounted by.
+    `directories`: device, inode and mode of each. `others`: device, inode and ctime of each file, device files too, and
+    of each directory with links. `mounts`: what each stand-in is mounted by.
     """
 
     directories: list[int] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Sight(Struct):
 
     def settled(self, before_ns: int) -> bool:
         """True if whatever was altered since `before_ns` has another ctime."""
-        return ctimes.settled(max(self.others[1::2], default=0), before_ns)
+        return all(settled(ctime, before_ns) for ctime in self.others[2::3])
 
 
 class Standing(Struct, frozen=True):
@@ -64,7 +64,8 @@ class Memory(Struct):
 def look(tree: Tree, beneath: Beneath, ground: Ground) -> Sight | None:
     """What lies at each name of the tree, such that any change shows; None if a name is missing.
 
-    Whatever is done to a file or device changes its ctime; that of a directory changes with every name in it.
+    Whatever is done to a file changes its ctime, but for what is written through a mapping; that of a directory changes
+    with every name in it.
     """
     stat = os.stat
     sight = Sight()

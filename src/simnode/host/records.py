@@ -46,22 +46,22 @@ class Parsed(Generic[T]):
     """The record that was parsed last, and what it says: the very same value as long as the record is equal."""
 
     def __init__(self) -> None:
-        self._latest: tuple[bytes, T] | None = None
-        self._seen: _Seen | None = None
+        self._latest: tuple[_Seen | None, bytes, T] | None = None  # replaced as one: several threads may read at once
 
     def read(self, beneath: Beneath, path: str, parse: Callable[[bytes], T]) -> T | None:
         """What the record at `path` (ending in .json) says, which nobody may alter; None if there is none.
 
         Raises DamagedError, and what `parse` raises.
         """
+        latest = self._latest
         before = time.time_ns()
         try:
             found = beneath.stat(path)
             if found is None:
                 return None
             seen = _seen(found)
-            if self._latest is not None and seen == self._seen:
-                return self._latest[1]
+            if latest is not None and latest[0] == seen:
+                return latest[2]
             if not stat.S_ISREG(found.st_mode):
                 raise DamagedError(path)
             with os.fdopen(beneath.open(path), "rb") as file:
@@ -70,10 +70,9 @@ class Parsed(Generic[T]):
             return None
         except BlockedError:
             raise DamagedError(path) from None
-        if self._latest is None or self._latest[0] != record:
-            self._latest = record, parse(record)
-        self._seen = seen if settled(found.st_ctime_ns, before) else None
-        return self._latest[1]
+        value = parse(record) if latest is None or latest[1] != record else latest[2]
+        self._latest = seen if settled(seen[2], before) else None, record, value
+        return value
 
 
 def decoded(record: bytes) -> object:

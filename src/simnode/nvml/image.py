@@ -61,10 +61,16 @@ class Publisher:
         with self._lock:
             image = self._open()
             settled = sum(1 << at for at, same in enumerate(map(_same, devices, *self._latest)) if same)
-            pointers = (ctypes.c_char_p * count)(*devices)
+            pointers, latest = (ctypes.c_char_p * count)(*devices), (devices, self._latest[0])
+            self._latest = [], []
             number = int(self._native.sn_publish(image, node, pointers, settled, self._boot_id))
-            self._latest = devices, self._latest[0]
+            self._latest = latest
             return number
+
+    def doubt(self) -> None:
+        """Let the next publish write anew whatever somebody else may have written over."""
+        with self._lock:
+            self._latest = [], []
 
     def event(
         self, device: int, kind: int, data: int = 0, *, gpu_instance: int = NONE, compute_instance: int = NONE

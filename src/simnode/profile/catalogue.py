@@ -52,7 +52,7 @@ def load_text(raw: bytes, file: str, unknown: list[Fault] | None = None, lacks: 
         check(root, PROFILE, "", faults)
         check_consistency(root, faults)
         check_documented(root, faults)
-    faults = without_unknown([placed(fault, PROFILE) for fault in faults], unknown)
+    faults = without_unknown(placed(faults, PROFILE), unknown)
     if faults or root is None:
         if lacks is not None and root is not None and isinstance(root.value, dict):
             faults.extend(_untold(lacks(root), faults))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from simnode.nvml.cells import BY_KEY
 from simnode.profile.faults import Fault, UnknownKey
 from simnode.profile.schema import DEVICE
-from simnode.profile.shapes import Either, Items, Scalar, Shape, Table, form, meant, near
+from simnode.profile.shapes import MOST_ADVISED, Either, Items, Scalar, Shape, Table, form, meant, near
 
 _LIKENESS_AFAR = 0.8  # of a key elsewhere: there are many of them
 
@@ -48,10 +48,11 @@ def group(key: str, shape: Table) -> tuple[str, ...]:
     return tuple(known for known, _ in dotted(found, key)) if isinstance(found, Table) and not found.required else ()
 
 
-def wrong_key(key: str, shape: Table) -> str:
-    """What is wrong with a dotted key that should be one of `shape`, and which may be meant; "" if nothing is wrong.
+def wrong_key(key: str, shape: Table, *, advise: bool = True) -> str:
+    """What is wrong with a dotted key that should be one of `shape`; "" if nothing is.
 
-    Where no key beside it is near, one of its name elsewhere is: `temperature_gpu_c` for that of `thermal`.
+    `advise`: say which may be meant, too. Where no key beside it is near, one of its name elsewhere is:
+    `temperature_gpu_c` for that of `thermal`.
     """
     place: Shape = shape
     for name in key.split("."):
@@ -59,19 +60,24 @@ def wrong_key(key: str, shape: Table) -> str:
         if not isinstance(place, Table):
             return "is no known key: there is nothing below a value"
         if name not in place.keys:
-            return f"is no known key{meant(near(name, place.keys) or _elsewhere(key, shape))}"
+            return f"is no known key{meant(near(name, place.keys) or _elsewhere(key, shape)) if advise else ''}"
         place = place.keys[name]
     return ""
 
 
-def placed(fault: Fault, shape: Table) -> Fault:
-    """An unknown key of a document with the place that may be meant; any other fault as it is.
+def placed(faults: list[Fault], shape: Table) -> list[Fault]:
+    """The faults of a document, the first unknown keys with the place that may be meant; any other fault as it is."""
+    unknown = [at for at, fault in enumerate(faults) if isinstance(fault, UnknownKey)][:MOST_ADVISED]
+    advised = {at: _placed(faults[at], shape) for at in unknown}
+    return [advised.get(at, fault) for at, fault in enumerate(faults)]
+
+
+def _placed(fault: Fault, shape: Table) -> Fault:
+    """An unknown key with the place that may be meant.
 
     That is the only place of that very name, else what is near beside it, else what is near elsewhere. An entry of
     `devices` is looked through first: what is misplaced in it most likely belongs to it.
     """
-    if not isinstance(fault, UnknownKey):
-        return fault
     entry = re.match(r"devices\[[0-9]+\]\.", fault.key)
     tables = ((entry[0], DEVICE), ("", shape)) if entry else (("", shape),)
     for above, table in tables:

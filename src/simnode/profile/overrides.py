@@ -17,7 +17,7 @@ from simnode.profile.document import Document, Node, fields, find, parse
 from simnode.profile.faults import Fault, ProfileError, UnknownKey, in_order, quoted, without_unknown
 from simnode.profile.keys import group, wrong_key
 from simnode.profile.schema import DEVICE, DEVICE_DEFAULTS, FAILURE, NODE_SECTIONS
-from simnode.profile.shapes import Scalar, Table, check
+from simnode.profile.shapes import MOST_ADVISED, Scalar, Table, check
 
 EMPTY = Node({}, "", override=True)
 _OWN = "is what makes a GPU this one, and no runtime value: write it into `devices` of a profile"
@@ -61,9 +61,7 @@ def assignments(texts: Iterable[str], option: str = "--set", shape: Table = DEVI
             continue
         node = _value(key, source, option, faults)
         if node is not None:
-            found: list[Fault] = []
-            patch = merge(patch, _at(key, node, shape, found))
-            faults.extend(found)
+            patch = merge(patch, _at(key, node, shape, faults))
     if faults:
         raise ProfileError(in_order(faults))
     return merge(patch, _replaced_failure(patch))
@@ -123,23 +121,24 @@ def _value(key: str, source: str, option: str, faults: list[Fault]) -> Node | No
     return None if node is None or found else unplaced(marked(node))
 
 
-def _at(key: str, node: Node, shape: Table, found: list[Fault]) -> Node:
-    """The patch that gives `key` the value; what is wrong with it is appended to `found`."""
+def _at(key: str, node: Node, shape: Table, faults: list[Fault]) -> Node:
+    """The patch that gives `key` the value; what is wrong with it is appended to `faults`."""
     single = node.value is not None and not isinstance(node.value, dict)
     inside = group(key, shape) if single else ()
     patch = node
     for part in reversed(key.split(".")):
         patch = EMPTY._replace(file=node.file, value={part: patch})
     if inside:
-        found.append(Fault(node.file, key, None, f"is no value but a group of them: set one, such as {inside[0]}"))
+        faults.append(Fault(node.file, key, None, f"is no value but a group of them: set one, such as {inside[0]}"))
         return patch
-    check(patch, shape, "", found)
-    for at, fault in enumerate(found):
+    before = len(faults)
+    check(patch, shape, "", faults)
+    for at, fault in enumerate(faults[before:], before):
         if isinstance(fault, UnknownKey) and "[" not in fault.key:
-            if shape is DEVICE_DEFAULTS and not wrong_key(fault.key, DEVICE):
-                found[at] = Fault(fault.file, fault.key, fault.line, _OWN)
+            if shape is DEVICE_DEFAULTS and not wrong_key(fault.key, DEVICE, advise=False):
+                faults[at] = Fault(fault.file, fault.key, fault.line, _OWN)
             else:
-                found[at] = replace(fault, message=wrong_key(fault.key, shape))
+                faults[at] = replace(fault, message=wrong_key(fault.key, shape, advise=at < MOST_ADVISED))
     return patch
 
 

@@ -18,6 +18,9 @@ from simnode.profile.faults import Fault, UnknownKey, clipped, quoted
 
 NOT_AVAILABLE = "N/A"  # what captures and existing profiles write for a value that NVML refuses
 _NOTHING = (None, "", NOT_AVAILABLE)
+MOST_ADVISED = 10
+"""How many faults are told before nobody looks any more for what an unknown key may mean: that takes a millisecond or
+two, and a crowd of unknown keys is another mistake."""
 _SHORTEST, _MOST_MEANT = 3, 3  # letters of a short form; words that it may be short for
 
 
@@ -160,7 +163,8 @@ def _check_table(node: Node, shape: Table, key: str, faults: list[Fault]) -> Non
         path = f"{key}.{name}" if key else name
         known = shape.keys.get(name)
         if known is None:
-            faults.append(UnknownKey(node.file, path, child.line, _unknown(name, shape)))
+            meaning = did_you_mean(name, tuple(shape.keys)) if len(faults) < MOST_ADVISED else ""
+            faults.append(UnknownKey(node.file, path, child.line, f"is no known key{meaning}"))
         else:
             check(child, known, path, faults)
     for name in shape.required:
@@ -183,10 +187,6 @@ def _check_items(node: Node, shape: Items, key: str, faults: list[Fault]) -> Non
             faults.append(Fault(entry.file, path, entry.line, f"must be {form(shape.entry)}, not {_shown(entry)}"))
         else:
             check(entry, shape.entry, path, faults)
-
-
-def _unknown(name: str, shape: Table) -> str:
-    return f"is no known key{did_you_mean(name, tuple(shape.keys))}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

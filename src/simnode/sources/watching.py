@@ -33,7 +33,6 @@ _ALWAYS = Mask.Q_OVERFLOW | Mask.UNMOUNT | Mask.IGNORED | Mask.DELETE_SELF | Mas
 _VANISHED = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP))
 _ATTEMPTS = 5
 _ENOUGH = 64  # events: more than an update of a ConfigMap brings, and little enough for the event loop
-_CHUNK = 1 << 16
 
 
 class Watching:
@@ -45,6 +44,7 @@ class Watching:
         self._inotify: Inotify | None = None
         self._names: dict[Watch, set[str]] = {}
         self._blind = ""
+        self._crowded = False
 
     @property
     def descriptor(self) -> int:
@@ -58,12 +58,13 @@ class Watching:
 
     def attach(self) -> None:
         """Watch all that leads to the paths now, and nothing else. Call before reading them. Blocks on the disk."""
+        if self._crowded:
+            self._renew()
         before, self._names = self._names, {}
         refused = ""
         try:
             if self._inotify is None:
                 self._inotify = Inotify(sync_timeout=0)
-                os.set_blocking(self._inotify.fd, False)
             for path in self._paths:
                 for _ in range(_ATTEMPTS):
                     if self._follow(self._inotify, path):
@@ -80,14 +81,17 @@ class Watching:
         self._blind = refused
 
     def changed(self) -> bool:
-        """True if anything that matters has happened since the last call, or more than can be told in no time."""
+        """True if anything that matters has happened since the last call, or more than can be told in no time.
+
+        If so, call `attach` next.
+        """
         if self._inotify is None:
             return False
         changed = False
         for count, event in enumerate(self._inotify):
             if count >= _ENOUGH:
-                self._skip()
-                changed = True
+                self._crowded = True
+                return True
             watch = event.watch
             if watch is None:
                 changed = changed or bool(event.mask & Mask.Q_OVERFLOW)
@@ -100,11 +104,13 @@ class Watching:
                 changed = True
         return changed
 
-    def _skip(self) -> None:
-        """Pass over whatever has happened by now: the caller will look at what came of it."""
-        with suppress(BlockingIOError):
-            while True:
-                os.read(self.descriptor, _CHUNK)
+    def _renew(self) -> None:
+        """Pass over all that has happened by now; not if inotify refuses."""
+        with suppress(OSError):
+            fresh = Inotify(sync_timeout=0)
+            self.close()
+            self._inotify, self._names = fresh, {}
+            self._crowded = False
 
     def close(self) -> None:
         """Watch nothing any more."""

@@ -93,6 +93,8 @@ class GPUDriver(TreeSimulator):
         await in_thread(lambda: self._publish(state, facts))
 
     def _differs(self, state: State, facts: Facts) -> bool:
+        if self._publisher is not None:
+            self._publisher.doubt()
         return super()._differs(state, facts) or livetexts.differ(
             self._host.root, modules.texts(state, self._kernel.procfs)
         )
