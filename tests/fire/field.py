@@ -96,10 +96,15 @@ class Field:
         return True
 
     def unplant(self, path: str) -> bool:
-        """Take it away again; a directory that has something in it stays."""
+        """Take it away again; a directory that has something in it stays, open to all."""
         at = self.root / path
-        if path not in self.plants or (at.is_dir() and not at.is_symlink() and any(at.iterdir())):
+        if path not in self.plants:
             return False
+        if at.is_dir() and not at.is_symlink() and any(at.iterdir()):
+            shut = at.stat().st_mode & 0o777 != 0o755
+            at.chmod(0o755)
+            self.foreign[path] = portrait(at)
+            return shut
         if at.is_dir() and not at.is_symlink():
             at.rmdir()
         else:

@@ -134,7 +134,7 @@ class Life:
         now = asyncio.get_running_loop().time
         self._put_out()
         until = now() + LONGEST_S
-        await asyncio.sleep(1)
+        await asyncio.sleep(max(0, self.weather.calm_at - now()) + 1)
         repaired = not self.disturbed
         while not repaired or not self.well():
             if self.make_way() or not repaired:

@@ -48,7 +48,10 @@ class Sickness:
 
 @dataclass
 class Weather:
-    """The weather of one process. `at_calls` is called after calls of the engine, `at_rest` after a thread's work."""
+    """The weather of one process. `at_calls` is called after calls of the engine, `at_rest` after a thread's work.
+
+    `calm_at`: when the last thread that has begun will be done, in the event loop's time.
+    """
 
     chance: random.Random
     at_calls: Callable[[], None] = lambda: None
@@ -59,6 +62,7 @@ class Weather:
     struck: list[tuple[str, int]] = field(default_factory=list)
     calls: int = 0
     told: int = 0
+    calm_at: float = 0.0
     _working: bool = False
     _calling: bool = False
 
@@ -83,7 +87,10 @@ class Weather:
         self.death = self.calls + call, after
 
     def _start(self, work: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_later(self.chance.choice(self.slowness), self._work, work)
+        loop = asyncio.get_running_loop()
+        done_at = loop.time() + self.chance.choice(self.slowness)
+        self.calm_at = max(self.calm_at, done_at)
+        loop.call_at(done_at, self._work, work)
 
     def _work(self, work: Callable[[], None]) -> None:
         self._working = True
