@@ -101,10 +101,12 @@ class Field:
         if path not in self.plants:
             return False
         if at.is_dir() and not at.is_symlink() and any(at.iterdir()):
-            shut = at.stat().st_mode & 0o777 != 0o755
+            if at.stat().st_mode & 0o777 == 0o755:
+                return False
+            assert portrait(at) == self.foreign[path]
             at.chmod(0o755)
             self.foreign[path] = portrait(at)
-            return shut
+            return True
         if at.is_dir() and not at.is_symlink():
             at.rmdir()
         else:

@@ -109,8 +109,8 @@ def whole_hours(monkeypatch: pytest.MonkeyPatch) -> None:
         return found.st_dev, found.st_ino, found.st_ctime_ns // hour * hour
 
     monkeypatch.setattr(ctimes, "_COARSE_TICK_NS", hour)
-    monkeypatch.setattr(memory, "_OF_OTHER", seen)
-    monkeypatch.setattr(records, "_seen", seen)
+    monkeypatch.setattr(memory, "stamp", seen)
+    monkeypatch.setattr(records, "stamp", seen)
 
 
 @pytest.mark.usefixtures("whole_hours")

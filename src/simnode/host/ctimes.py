@@ -6,6 +6,12 @@ with inodes of 128 bytes.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from operator import attrgetter
+
+stamp: Callable[[os.stat_result], tuple[int, int, int]] = attrgetter("st_dev", "st_ino", "st_ctime_ns")
+"""Which object it is, and when it was last altered: the ctime in ns comes last."""
 _SECOND_NS = 1_000_000_000
 _TICK_NS, _COARSE_TICK_NS = 10_000_000, 2 * _SECOND_NS
 

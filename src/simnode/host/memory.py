@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from msgspec import Struct, field
 
-from simnode.host.ctimes import settled
+from simnode.host.ctimes import settled, stamp
 from simnode.host.ground import Ground
 from simnode.host.journal import Entries
 from simnode.host.parents import Ledger
@@ -21,7 +21,6 @@ from simnode.host.records import Parsed
 from simnode.host.tree import Tree
 
 _OF_DIRECTORY = attrgetter("st_dev", "st_ino", "st_mode")
-_OF_OTHER = attrgetter("st_dev", "st_ino", "st_ctime_ns")
 
 
 class Sight(Struct):
@@ -76,9 +75,9 @@ def look(tree: Tree, beneath: Beneath, ground: Ground) -> Sight | None:
             found = stat(at)
             sight.directories += _OF_DIRECTORY(found)
             if has_links:
-                others += _OF_OTHER(found)
+                others += stamp(found)
             for name in names:
-                others += _OF_OTHER(stat(name, dir_fd=at, follow_symlinks=False))
+                others += stamp(stat(name, dir_fd=at, follow_symlinks=False))
         sight.mounts += [ground.mounted(path) for path in tree.stand_ins]
     except OSError:
         return None

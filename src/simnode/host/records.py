@@ -14,21 +14,18 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from operator import attrgetter
 from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from simnode.host import syscalls
-from simnode.host.ctimes import settled
+from simnode.host.ctimes import settled, stamp
 from simnode.host.paths import STATE, Beneath, BlockedError, parent_of, temporary
 
 JOURNALS = f"{STATE}/journal"
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 
 T = TypeVar("T")
-_Seen = tuple[int, int, int]
-_seen: Callable[[os.stat_result], _Seen] = attrgetter("st_dev", "st_ino", "st_ctime_ns")
 
 
 class Shelf(Struct, frozen=True):
@@ -46,7 +43,9 @@ class Parsed(Generic[T]):
     """The record that was parsed last, and what it says: the very same value as long as the record is equal."""
 
     def __init__(self) -> None:
-        self._latest: tuple[_Seen | None, bytes, T] | None = None  # replaced as one: several threads may read at once
+        self._latest: tuple[tuple[int, int, int] | None, bytes, T] | None = (
+            None  # replaced as one: several threads may read at once
+        )
 
     def read(self, beneath: Beneath, path: str, parse: Callable[[bytes], T]) -> T | None:
         """What the record at `path` (ending in .json) says, which nobody may alter; None if there is none.
@@ -59,7 +58,7 @@ class Parsed(Generic[T]):
             found = beneath.stat(path)
             if found is None:
                 return None
-            seen = _seen(found)
+            seen = stamp(found)
             if latest is not None and latest[0] == seen:
                 return latest[2]
             if not stat.S_ISREG(found.st_mode):
